@@ -1,0 +1,20 @@
+//! JSON-RPC and MCP on the wire: shapes, codes and names, no behaviour. What is
+//! here holds the modern form (2026-07-28); `upstream` lifts legacy servers to
+//! it and `mcp` lowers it for legacy clients. Nothing here knows HTTP.
+
+pub mod codes;
+mod envelope;
+mod event;
+pub mod json;
+pub mod meta;
+mod tool;
+mod untrusted;
+mod version;
+
+pub use envelope::{EnvelopeFault, Message, Notification, Request, RequestId, Response};
+pub use event::{LogLevel, UpstreamEvent};
+pub use json::{Json, JsonFault, JsonLimits};
+pub use meta::RequestMeta;
+pub use tool::ToolDefinition;
+pub use untrusted::Untrusted;
+pub use version::{Era, Version};

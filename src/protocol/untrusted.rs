@@ -1,0 +1,60 @@
+//! What an upstream said, before it is cleaned.
+
+use std::fmt;
+
+use super::json::Json;
+
+/// A value from an upstream. Only `sanitize` opens it (a test holds that); the
+/// rest of the program sees control fields alone.
+pub struct Untrusted<T>(T);
+
+impl<T> Untrusted<T> {
+    /// Marks a value as an upstream's.
+    pub fn new(value: T) -> Self {
+        Self(value)
+    }
+
+    /// The value itself. Only `sanitize` may call this.
+    pub(crate) fn open(self) -> T {
+        self.0
+    }
+
+    /// A look at the value itself. Only `sanitize` may call this.
+    pub(crate) fn peek(&self) -> &T {
+        &self.0
+    }
+}
+
+impl Untrusted<Json> {
+    /// The result's `resultType` where it is one that the core protocol has;
+    /// absent means complete (MCP 2026-07-28 basic, `ResultType`).
+    pub fn is_input_required(&self) -> bool {
+        self.0
+            .get("resultType")
+            .as_ref()
+            .and_then(Json::string)
+            .as_deref()
+            == Some("input_required")
+    }
+
+    /// Whether the result says that the tool failed.
+    pub fn is_error(&self) -> bool {
+        self.0.get("isError").and_then(|flag| flag.boolean()) == Some(true)
+    }
+
+    /// Bytes of the value's text.
+    pub fn len(&self) -> usize {
+        self.0.as_str().len()
+    }
+
+    /// Never: a JSON text has at least one byte.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+}
+
+impl<T> fmt::Debug for Untrusted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Untrusted(..)")
+    }
+}
