@@ -1,1 +1,73 @@
-//! (to be written)
+//! The configuration: one YAML file, a type per section, each with its docs,
+//! its default and its rules. This is the only module that reads the environment.
+//!
+//! Everything is checked before anything starts (`load`), and again
+//! before a changed file takes the place of the running one: a wrong file is
+//! refused whole.
+
+mod audit;
+mod database;
+mod identity_providers;
+mod limits;
+mod outgoing;
+mod sanitize;
+mod server;
+mod streams;
+mod telemetry;
+mod tenants;
+mod tools;
+mod upstreams;
+mod values;
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+pub use audit::{ArgumentsMode, Audit, Durability};
+pub use database::{Database, Embedded};
+pub use identity_providers::{Algorithm, Claims, IdentityProvider};
+pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
+pub use outgoing::Outgoing;
+pub use sanitize::{Action, Sanitize};
+pub use server::Server;
+pub use streams::Streams;
+pub use telemetry::{LogFormat, Telemetry};
+pub use tenants::{RoleRules, Tenant};
+pub use tools::{Pattern, Rule, RuleSet, ToolRule};
+pub use upstreams::{
+    Breaker, Credentials, DefinitionPolicy, HeaderCredential, McpUpstream, StdioUpstream, Timeouts,
+    Upstream, UpstreamKind,
+};
+pub use values::{ByteSize, Interval, Rate};
+
+use crate::ids::{ProviderId, TenantId, UpstreamId};
+
+/// The whole configuration.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Where the service listens and what it is called.
+    pub server: Server,
+    /// Postgres.
+    pub database: Database,
+    /// File with the deployment's keys: 64 hexadecimal digits a line, the first
+    /// seals, all open. Required unless the database is embedded.
+    pub keys_file: Option<PathBuf>,
+    /// Caps on open streams.
+    pub streams: Streams,
+    /// Limits by address, for callers that are not known yet.
+    pub edge: EdgeLimits,
+    /// Whose tokens are believed, and for which tenants.
+    pub identity_providers: IndexMap<ProviderId, IdentityProvider>,
+    /// The tenants, by id.
+    pub tenants: IndexMap<TenantId, Tenant>,
+    /// Rules for tools by exposed name, for every tenant; of several that match, the later wins.
+    pub tools: Vec<ToolRule>,
+    /// Where tools come from, in order: on a collision of names the earlier wins.
+    pub upstreams: IndexMap<UpstreamId, Upstream>,
+    /// Every connection that Toolgate makes.
+    pub outgoing: Outgoing,
+    /// Logs.
+    pub telemetry: Telemetry,
+}

@@ -1,0 +1,44 @@
+//! `tenants.*.sanitize`: what happens to findings.
+
+use serde::Deserialize;
+
+use super::ByteSize;
+
+/// What is done with a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Replaced by a typed placeholder, `[REDACTED:label]`.
+    Redact,
+    /// Mostly covered, its form kept.
+    Mask,
+    /// Left in place and counted.
+    Flag,
+    /// The whole answer is withheld.
+    Block,
+}
+
+/// `tenants.*.sanitize`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sanitize {
+    /// Keys, tokens, passwords.
+    pub secrets: Action,
+    /// Invisible characters that carry hidden text or reorder what is seen.
+    pub invisible: Action,
+    /// Terminal control sequences and other control characters.
+    pub terminal: Action,
+    /// Largest answer: a larger one is an error.
+    pub max_answer: ByteSize,
+}
+
+impl Default for Sanitize {
+    fn default() -> Self {
+        Self {
+            secrets: Action::Redact,
+            invisible: Action::Redact,
+            terminal: Action::Redact,
+            max_answer: ByteSize(10 << 20),
+        }
+    }
+}
