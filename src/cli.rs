@@ -1,1 +1,107 @@
-//! (to be written)
+//! The command line: one file per subcommand, exit codes, `--json` where a script
+//! would want it. The only module that prints.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this module is what talks to the terminal")]
+
+mod audit;
+mod call;
+mod check;
+mod explain;
+mod migrate;
+mod quickstart;
+mod sample;
+mod serve;
+mod token;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+/// The remote MCP endpoint that a company puts in front of its tools.
+#[derive(Debug, Parser)]
+#[command(name = "toolgate", version, about, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs the service.
+    ///
+    /// Example: toolgate serve --config toolgate.yaml
+    Serve(ConfigFile),
+    /// Starts everything on this machine: an embedded Postgres, sample tenants, users and tools.
+    ///
+    /// Example: toolgate quickstart --listen 127.0.0.1:8080
+    Quickstart(quickstart::Options),
+    /// Checks a configuration file without starting anything. Exit code 1: it is wrong.
+    ///
+    /// Example: toolgate check --config toolgate.yaml
+    Check(check::Options),
+    /// Says whether a tenant and role may use a tool, and which rule decides.
+    ///
+    /// Example: toolgate explain --config toolgate.yaml --tenant acme --role support --tool `crm_find_customer`
+    Explain(explain::Options),
+    /// Calls a tool, or lists the tools when none is named. Exit code 2: the tool reports an error.
+    ///
+    /// Example: toolgate call `crm_find_customer` --args '{"query": "Ada"}' --url <http://127.0.0.1:8080/mcp> --token-file token
+    Call(call::Options),
+    /// Prints an access token for a user of the quickstart data.
+    ///
+    /// Example: toolgate token --user alice@acme.test
+    Token(token::Options),
+    /// Reads the audit.
+    #[command(subcommand)]
+    Audit(audit::Command),
+    /// Brings the database to this release's schema. Replicas wait for it.
+    ///
+    /// Example: toolgate migrate --config toolgate.yaml
+    Migrate(ConfigFile),
+    /// The sample tools that quickstart fronts: an MCP server on standard streams.
+    #[command(hide = true)]
+    SampleTools(sample::Options),
+}
+
+/// Which configuration.
+#[derive(Debug, Args)]
+struct ConfigFile {
+    /// The configuration file.
+    #[arg(long, short, default_value = "toolgate.yaml")]
+    config: PathBuf,
+}
+
+/// Runs the command line's command.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli.command) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("toolgate: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Check(options) => check::run(&options),
+        Command::Token(options) => token::run(&options),
+        Command::Serve(file) => on_runtime(serve::run(file)),
+        Command::Quickstart(options) => on_runtime(quickstart::run(options)),
+        Command::Explain(options) => on_runtime(explain::run(options)),
+        Command::Call(options) => on_runtime(call::run(options)),
+        Command::Audit(command) => on_runtime(audit::run(command)),
+        Command::Migrate(file) => on_runtime(migrate::run(file)),
+        Command::SampleTools(options) => on_runtime(sample::run(options)),
+    }
+}
+
+fn on_runtime(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let outcome = runtime.block_on(command);
+    // A blocking read of standard input must not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}

@@ -1,1 +1,174 @@
-//! (to be written)
+//! The step that lets a tool run: deadline, retry where that is safe, breaker.
+//! It takes the proof that the call is on record and gives back what the
+//! upstream said, unopened. It knows nothing of sessions, eras or HTTP.
+
+mod breaker;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::ValidCall;
+use crate::audit::Recorded;
+use crate::catalog::{Catalog, Tool};
+use crate::credentials::{CredentialFault, Credentials};
+use crate::ids::{TenantId, UpstreamId};
+use crate::protocol::{Json, LogLevel, Untrusted};
+use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
+
+use breaker::Breaker;
+
+/// How long to wait before the one retry.
+const RETRY_AFTER: Duration = Duration::from_millis(100);
+
+/// What dispatch is told of the caller besides the call itself.
+#[derive(Debug)]
+pub struct Origin {
+    /// Whose call it is: keys the breaker.
+    pub tenant: TenantId,
+    /// Keys upstream sessions.
+    pub caller: CallerKey,
+    /// The caller's own `_meta` members.
+    pub meta: Vec<(String, Json)>,
+    /// Whether the caller wants progress.
+    pub progress: bool,
+    /// The least severe log message that the caller wants.
+    pub log_level: Option<LogLevel>,
+    /// `traceparent` for the upstream.
+    pub trace: Option<String>,
+}
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum DispatchFault {
+    /// The upstream is not configured any more.
+    #[error("the upstream is gone")]
+    Gone,
+    /// The upstream failed too often; nothing was sent.
+    #[error("the upstream's circuit is open")]
+    CircuitOpen {
+        /// When a call may try again.
+        retry_after: Duration,
+    },
+    /// The upstream's credential cannot be had.
+    #[error(transparent)]
+    Credential(#[from] CredentialFault),
+    /// The caller went away or cancelled.
+    #[error("cancelled by the caller")]
+    Cancelled,
+    /// The upstream failed.
+    #[error(transparent)]
+    Upstream(#[from] UpstreamError),
+}
+
+/// Runs calls on upstreams.
+pub struct Dispatcher {
+    catalog: Arc<Catalog>,
+    breakers: Mutex<HashMap<(TenantId, UpstreamId), Arc<Breaker>>>,
+}
+
+impl Dispatcher {
+    /// Dispatches to the upstreams that `catalog` holds.
+    pub fn new(catalog: Arc<Catalog>) -> Self {
+        Self { catalog, breakers: Mutex::default() }
+    }
+
+    /// Runs one recorded call until its answer, its deadline or `cancel`.
+    ///
+    /// # Errors
+    /// [`DispatchFault`]; nothing was sent for `Gone`, `CircuitOpen` and `Credential`.
+    pub async fn call(
+        &self,
+        call: &ValidCall,
+        _recorded: &Recorded,
+        origin: Origin,
+        credentials: &Credentials,
+        events: EventSender,
+        cancel: &CancellationToken,
+    ) -> Result<Untrusted<Json>, DispatchFault> {
+        let tool = call.tool();
+        let upstream = self.catalog.upstream(&tool.upstream).ok_or(DispatchFault::Gone)?;
+        let breaker = self.breaker(&origin.tenant, tool);
+        breaker.admit(Instant::now()).map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
+        let credential = credentials.for_upstream(&tool.upstream)?;
+        let deadline = Instant::now() + tool.timeout;
+        let request = || UpstreamRequest {
+            method: "tools/call",
+            name: Some(tool.own_name.clone()),
+            params: params(call),
+            meta: origin.meta.clone(),
+            progress: origin.progress,
+            log_level: origin.log_level,
+            client_capabilities: Json::empty_object(),
+            caller: origin.caller,
+            credential: credential.clone(),
+            param_headers: call.param_headers(),
+            trace: origin.trace.clone(),
+            deadline,
+        };
+        let outcome = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
+            outcome = attempts(&*upstream, request, events, may_repeat(tool)) => outcome,
+        };
+        breaker.settle(Instant::now(), outcome.as_ref().err().is_some_and(counts_as_failure));
+        Ok(outcome?)
+    }
+
+    fn breaker(&self, tenant: &TenantId, tool: &Tool) -> Arc<Breaker> {
+        let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (tenant.clone(), tool.upstream.clone());
+        Arc::clone(breakers.entry(key).or_insert_with(|| Arc::new(Breaker::new(tool.breaker))))
+    }
+}
+
+/// One attempt, and a second where the first certainly did not run the tool or
+/// where the operator vouches that running it twice does no harm.
+async fn attempts(
+    upstream: &dyn Upstream,
+    request: impl Fn() -> UpstreamRequest,
+    events: EventSender,
+    may_repeat: bool,
+) -> Result<Untrusted<Json>, UpstreamError> {
+    let first = upstream.request(request(), events.clone()).await;
+    let again = match &first {
+        Err(UpstreamError::Unreachable) => true,
+        Err(UpstreamError::Broken) => may_repeat,
+        _ => false,
+    };
+    if !again {
+        return first;
+    }
+    tokio::time::sleep(RETRY_AFTER).await;
+    upstream.request(request(), events).await
+}
+
+fn may_repeat(tool: &Tool) -> bool {
+    tool.rule.idempotent.unwrap_or(tool.definition.read_only() || tool.definition.idempotent())
+}
+
+fn params(call: &ValidCall) -> Json {
+    crate::protocol::json::ObjectBuilder::new()
+        .text("name", &call.tool().own_name)
+        .json("arguments", call.arguments())
+        .build()
+}
+
+/// Whether a fault says that the upstream is ill, rather than this one call.
+fn counts_as_failure(fault: &UpstreamError) -> bool {
+    match fault {
+        UpstreamError::Unreachable
+        | UpstreamError::TimedOut
+        | UpstreamError::Broken
+        | UpstreamError::Garbage { .. } => true,
+        UpstreamError::Status { status, .. } => *status >= 500,
+        UpstreamError::TooLarge { .. }
+        | UpstreamError::Rpc { .. }
+        | UpstreamError::Blocked
+        | UpstreamError::Busy => false,
+    }
+}

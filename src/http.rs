@@ -1,1 +1,66 @@
-//! (to be written)
+//! The edge: routes, layers, what HTTP asks and gets. Everything that needs a
+//! socket, a header or a status is here; what is decided is decided below.
+
+mod address;
+mod admin;
+mod base;
+mod bearer;
+mod cors;
+mod edge;
+mod endpoint;
+mod host;
+mod metadata;
+mod request_id;
+mod router;
+mod serve;
+mod sse;
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use crate::config;
+use crate::credentials::Credentials;
+use crate::identity::Identity;
+use crate::mcp::Server;
+use crate::telemetry::metrics::Metrics;
+use crate::tenancy::Tenants;
+
+pub use admin::{Health, admin_router};
+pub use base::Base;
+pub use edge::EdgeLimiter;
+pub use router::public_router;
+pub use serve::{Listening, serve};
+
+/// Everything that follows from one configuration. A request keeps the one that
+/// it began under.
+pub struct Snapshot {
+    /// The configuration.
+    pub config: config::Config,
+    /// Its digest.
+    pub digest: [u8; 32],
+    /// What the service is called.
+    pub base: Base,
+    /// Whose tokens are believed.
+    pub identity: Identity,
+    /// The tenants' rules.
+    pub tenants: Tenants,
+    /// Credentials for upstreams.
+    pub credentials: Arc<Credentials>,
+    /// Where unauthenticated callers are limited.
+    pub edge: EdgeLimiter,
+}
+
+/// What handlers work with.
+#[derive(Clone)]
+pub struct Edge {
+    /// The configuration in force.
+    pub current: Arc<ArcSwap<Snapshot>>,
+    /// Bumped when it changes.
+    pub epoch: watch::Receiver<u64>,
+    /// The MCP server.
+    pub server: Arc<Server>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}

@@ -1,1 +1,76 @@
-//! (to be written)
+//! Start to stop: signals, readiness, the two-stage drain.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The stages of a stop, in order.
+#[derive(Debug, Default)]
+pub struct Lifecycle {
+    /// Set while the service should not get new traffic.
+    unready: AtomicBool,
+    /// Fires when open streams are to end gracefully.
+    pub streams: CancellationToken,
+    /// Fires when listeners are to close.
+    pub listeners: CancellationToken,
+    /// Fires when background work is to end.
+    pub background: CancellationToken,
+}
+
+/// What asked for the stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// An orchestrator (SIGTERM): traffic must find another replica first.
+    Orderly,
+    /// A person (SIGINT): at once.
+    Now,
+}
+
+impl Lifecycle {
+    /// Whether traffic may come.
+    pub fn is_ready(&self) -> bool {
+        !self.unready.load(Ordering::Acquire)
+    }
+
+    /// First stage: readiness off, wait; then streams end and listeners close.
+    pub async fn drain(&self, stop: Stop, delay: Duration) {
+        self.unready.store(true, Ordering::Release);
+        if stop == Stop::Orderly {
+            tracing::info!(delay_ms = delay.as_millis(), "Stopping: readiness is off, requests are still served.");
+            tokio::time::sleep(delay).await;
+        }
+        self.streams.cancel();
+        self.listeners.cancel();
+    }
+}
+
+/// Waits for SIGTERM or SIGINT.
+///
+/// # Errors
+/// When the signals cannot be listened for.
+pub async fn stop_signal() -> std::io::Result<Stop> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(tokio::select! {
+        _ = terminate.recv() => Stop::Orderly,
+        _ = interrupt.recv() => Stop::Now,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_orderly_stop_serves_on_for_the_delay() {
+        let lifecycle = Lifecycle::default();
+        let drain = lifecycle.drain(Stop::Orderly, Duration::from_secs(5));
+        tokio::pin!(drain);
+        assert!(tokio::time::timeout(Duration::from_secs(4), &mut drain).await.is_err());
+        assert!(!lifecycle.is_ready() && !lifecycle.listeners.is_cancelled());
+        drain.await;
+        assert!(lifecycle.listeners.is_cancelled() && lifecycle.streams.is_cancelled());
+    }
+}

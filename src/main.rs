@@ -1,1 +1,7 @@
-fn main() {}
+//! The `toolgate` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    toolgate::cli::main()
+}

@@ -1,1 +1,193 @@
-//! (to be written)
+//! A `tools/call` from the caller's words to an answer that may leave: the steps
+//! in order and nothing else. Each step has its own module and its own error;
+//! each takes the proof of the step before.
+//!
+//! `call` opens the record, runs the steps, commits and answers. It is run in a
+//! task that outlives the caller's connection: a client that hangs up loses its
+//! answer, not its record.
+
+mod events;
+mod record;
+mod refusal;
+mod result;
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::{self, ValidCall};
+use crate::audit::{AuditReceipt, Auditor, Finish, Outcome, Recorded};
+use crate::catalog::{Catalog, Tool, View};
+use crate::clock::SharedClock;
+use crate::credentials::Credentials;
+use crate::dispatch::{Dispatcher, Origin};
+use crate::limits::{Admission, Cost, Limits};
+use crate::protocol::{Json, RequestMeta};
+use crate::sanitize::{CleanResult, Sanitizer};
+use crate::telemetry::metrics::Metrics;
+use crate::tenancy::TenantContext;
+use crate::visibility::{self, Visible};
+
+pub use events::{CallEvent, EventSink, event_channel};
+pub use record::Attempt;
+pub use refusal::Refusal;
+
+use record::Record;
+
+/// What the steps need; one for the whole process.
+pub struct Pipeline {
+    /// Tools per tenant.
+    pub catalog: Arc<Catalog>,
+    /// Quotas.
+    pub limits: Arc<Limits>,
+    /// The record of every call.
+    pub auditor: Arc<Auditor>,
+    /// The only opener of what upstreams say.
+    pub sanitizer: Arc<Sanitizer>,
+    /// Runs tools.
+    pub dispatcher: Dispatcher,
+    /// Time.
+    pub clock: SharedClock,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+}
+
+/// One `tools/call` of a known caller.
+pub struct Call {
+    /// Who calls, and as which tenant.
+    pub context: TenantContext,
+    /// The exposed name asked for.
+    pub name: String,
+    /// The arguments, as they came.
+    pub arguments: Option<Json>,
+    /// The request's `_meta`.
+    pub meta: RequestMeta,
+    /// `Mcp-Param-*` headers, where the caller's era has them.
+    pub param_headers: Option<Vec<(String, String)>>,
+    /// What the record says of the request itself.
+    pub attempt: Attempt,
+    /// The configuration's credentials for upstreams.
+    pub credentials: Arc<Credentials>,
+    /// Where progress and log messages go.
+    pub events: EventSink,
+    /// Fires when the caller cancels.
+    pub cancel: CancellationToken,
+}
+
+/// How a call ended, with the proof that its record is durable.
+pub struct Answered {
+    /// The clean result, or why there is none.
+    pub outcome: Result<CleanResult, Refusal>,
+    /// `None` only where the outcome itself says that the record could not be written.
+    pub receipt: Option<AuditReceipt>,
+}
+
+impl Pipeline {
+    /// Runs one call to its end. Always answers, always records, or says that it could not.
+    pub async fn call(&self, call: Call) -> Answered {
+        let _running = self.metrics.call_begins();
+        let mut record = Record::open(&call, &*self.clock);
+        let outcome = match self.steps(&call, &mut record).await {
+            Ok(finished) => finished,
+            Err(refusal) => self.refuse(&record, refusal).await,
+        };
+        record.observe(&self.metrics, &outcome.outcome);
+        outcome
+    }
+
+    /// Records a request that never became a call: malformed, or not readable at all.
+    pub async fn refuse_unread(&self, attempt: &Attempt, context: &TenantContext, refusal: Refusal) -> Answered {
+        let record = Record::of_unread(attempt, context, &*self.clock);
+        self.refuse(&record, refusal).await
+    }
+
+    /// The steps. What comes back is recorded; what is refused here is not yet.
+    async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
+        let (valid, _admissions) = self.admitted(call, record)?;
+        record.keep_arguments(&valid, &self.sanitizer, call.context.rules());
+        let recorded = self.auditor.start(record.facts(), record.durability()).await.map_err(Refusal::AuditUnavailable)?;
+        call.events.started();
+        let cleaned = self.dispatched(call, &valid, &recorded, record).await;
+        Ok(self.finished(recorded, record, cleaned).await)
+    }
+
+    /// Everything that can refuse before anything is dispatched.
+    fn admitted(&self, call: &Call, record: &mut Record) -> Result<(ValidCall, [Admission; 2]), Refusal> {
+        let context = &call.context;
+        let admission = self.limits.admit(context, Cost::Call)?;
+        let view = self.catalog.view(context.tenant_id());
+        let tool = self.seen(context, &view, &call.name)?;
+        record.name_tool(&tool);
+        let missing = visibility::missing_scopes(context, &tool);
+        if !missing.is_empty() {
+            return Err(Refusal::MissingScopes { needed: visibility::all_scopes(context, &tool) });
+        }
+        let per_tool = self.limits.admit_tool(context, tool.rule.class.as_ref())?;
+        if let Some(headers) = &call.param_headers {
+            arguments::check_headers(&tool, call.arguments.as_ref(), headers)?;
+        }
+        let valid = arguments::check(&tool, call.arguments.clone())?;
+        Ok((valid, [admission, per_tool]))
+    }
+
+    fn seen(&self, context: &TenantContext, view: &View, name: &str) -> Result<Visible<Tool>, Refusal> {
+        visibility::see(context, view, name).map_err(|_| Refusal::UnknownTool { name: record::shortened(name) })
+    }
+
+    /// Runs the tool while its events are cleaned and handed on; cleans the result.
+    async fn dispatched(
+        &self,
+        call: &Call,
+        valid: &ValidCall,
+        recorded: &Recorded,
+        record: &mut Record,
+    ) -> Result<CleanResult, Refusal> {
+        let rules = &call.context.rules().sanitize;
+        let (sender, receiver) = tokio::sync::mpsc::channel(events::BACKLOG);
+        let origin = Origin {
+            tenant: call.context.tenant_id().clone(),
+            caller: call.attempt.caller,
+            meta: call.meta.others.clone(),
+            progress: call.meta.progress_token.is_some(),
+            log_level: call.meta.log_level,
+            trace: call.meta.traceparent.clone(),
+        };
+        let begun = tokio::time::Instant::now();
+        let running = self.dispatcher.call(valid, recorded, origin, &call.credentials, sender, &call.cancel);
+        let cleaning = events::clean(receiver, &self.sanitizer, rules, &call.events);
+        let (answer, findings) = tokio::join!(running, cleaning);
+        record.upstream_took(begun.elapsed(), findings);
+        match answer {
+            Ok(untrusted) => result::clean(untrusted, valid.tool(), &self.sanitizer, rules, record),
+            Err(fault) => {
+                if fault.is_unknown_tool() {
+                    self.catalog.suspect(&valid.tool().upstream);
+                }
+                result::failed(fault, valid.tool(), &self.sanitizer, record)
+            }
+        }
+    }
+
+    /// Makes the outcome durable, or withholds it.
+    async fn finished(&self, recorded: Recorded, record: &Record, cleaned: Result<CleanResult, Refusal>) -> Answered {
+        match self.auditor.finish(recorded, record.finish(&cleaned, &*self.clock)).await {
+            Ok(receipt) => Answered { outcome: cleaned, receipt: Some(receipt) },
+            Err(fault) => {
+                tracing::error!(call.id = %record.call_id(), error = %fault, "The outcome of a call could not be recorded; its result is withheld.");
+                Answered { outcome: Err(Refusal::Withheld), receipt: None }
+            }
+        }
+    }
+
+    /// Records a refusal. One that cannot be recorded reads as unavailable.
+    async fn refuse(&self, record: &Record, refusal: Refusal) -> Answered {
+        if matches!(refusal, Refusal::AuditUnavailable(_)) {
+            return Answered { outcome: Err(refusal), receipt: None };
+        }
+        let finish = Finish { outcome: Outcome::Refused(refusal.step()), reason: Some(refusal.reason()), ..record.empty_finish(&*self.clock) };
+        match self.auditor.refuse(record.facts(), finish).await {
+            Ok(receipt) => Answered { outcome: Err(refusal), receipt: Some(receipt) },
+            Err(fault) => Answered { outcome: Err(Refusal::AuditUnavailable(fault)), receipt: None },
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Protected resource metadata (RFC 9728): where tokens for an endpoint come
+//! from. Issuers are the configured strings, unchanged (§3.3).
+
+use axum::extract::{ConnectInfo, Path, State};
+use axum::http::{HeaderMap, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::ids::TenantId;
+
+use super::base::resource;
+use super::bearer::BASE_SCOPE;
+use super::{Edge, Snapshot};
+
+#[derive(Serialize)]
+struct Document<'a> {
+    resource: String,
+    authorization_servers: Vec<&'a str>,
+    scopes_supported: Vec<&'a str>,
+    bearer_methods_supported: [&'static str; 1],
+    resource_name: &'static str,
+}
+
+/// The document of `/mcp`.
+pub(super) async fn root(State(edge): State<Edge>, peer: ConnectInfo<std::net::SocketAddr>, headers: HeaderMap) -> Response {
+    document(&edge, &headers, peer.ip(), None)
+}
+
+/// The document of `/t/{tenant}/mcp`. An unknown tenant has one like a known one.
+pub(super) async fn tenant(
+    State(edge): State<Edge>,
+    peer: ConnectInfo<std::net::SocketAddr>,
+    Path(tenant): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    document(&edge, &headers, peer.ip(), Some(&TenantId::new(tenant)))
+}
+
+fn document(edge: &Edge, headers: &HeaderMap, peer: std::net::IpAddr, tenant: Option<&TenantId>) -> Response {
+    let snapshot = edge.current.load();
+    let document = Document {
+        resource: resource(&snapshot.base.of(headers, peer), tenant),
+        authorization_servers: issuers(&snapshot, tenant),
+        scopes_supported: vec![BASE_SCOPE],
+        bearer_methods_supported: ["header"],
+        resource_name: "Toolgate",
+    };
+    let body = serde_json::to_string(&document).unwrap_or_default();
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60")),
+    ];
+    (headers, body).into_response()
+}
+
+/// The issuers that are trusted for the tenant; all of them where no tenant is fixed.
+fn issuers<'a>(snapshot: &'a Snapshot, tenant: Option<&TenantId>) -> Vec<&'a str> {
+    let providers = || snapshot.config.identity_providers.values();
+    let known = tenant.filter(|tenant| snapshot.config.tenants.contains_key(*tenant));
+    let trusted = |provider: &&crate::config::IdentityProvider| {
+        known.is_none_or(|tenant| provider.tenants.is_empty() || provider.tenants.contains(tenant))
+    };
+    providers().filter(trusted).map(|provider| provider.issuer.as_str()).collect()
+}

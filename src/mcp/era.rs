@@ -1,0 +1,166 @@
+//! Which era a POST is of, and where it goes from there (`rules.md` §1.1, §1.2).
+
+use std::sync::Arc;
+
+use aws_lc_rs::digest;
+use bytes::Bytes;
+
+use crate::pipeline::{Attempt, Refusal};
+use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestMeta, Version};
+use crate::upstream::CallerKey;
+
+use super::answers::{self, Reply};
+use super::{Answer, Inbound, Server, batch, legacy, modern};
+
+/// Where a request belongs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// `_meta` says which modern version, or a header alone does.
+    Modern,
+    /// Opens a session.
+    Initialize,
+    /// Inside a session, or lost without one.
+    Legacy,
+}
+
+/// Decides by `_meta`, method and header, in this order.
+pub(super) fn route(meta: &RequestMeta, method: &str, header: Option<&str>) -> Route {
+    if meta.protocol_version.is_some() {
+        Route::Modern
+    } else if method == "initialize" {
+        Route::Initialize
+    } else if header.is_some_and(Version::is_modern_date) {
+        Route::Modern
+    } else {
+        Route::Legacy
+    }
+}
+
+/// Reads a body and hands the message on.
+pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) -> Answer {
+    let json = match Json::parse(body.clone(), &JsonLimits::CALLER) {
+        Ok(json) => json,
+        Err(fault) => return refuse(server, &inbound, &body, None, Refusal::NotJson(fault)).await,
+    };
+    match Message::read(&json) {
+        Err(fault) => refuse(server, &inbound, &body, fault.id.as_ref(), Refusal::InvalidRequest(fault.reason.to_owned())).await,
+        Ok(Message::Batch(members)) => batch::post(server, inbound, members, &body).await,
+        Ok(Message::Request(request)) => {
+            let meta = RequestMeta::of(request.params.as_ref());
+            match route(&meta, &request.method, inbound.headers.protocol_version.as_deref()) {
+                Route::Modern => modern::request(server, inbound, request, meta, body.len()).await,
+                Route::Initialize => legacy::initialize(server, &inbound, &request),
+                Route::Legacy => legacy::request(server, inbound, request, meta, body.len()).await,
+            }
+        }
+        Ok(Message::Notification(notification)) => {
+            let meta = RequestMeta::of(notification.params.as_ref());
+            match route(&meta, &notification.method, inbound.headers.protocol_version.as_deref()) {
+                Route::Modern => Reply::empty(202).into(),
+                Route::Initialize | Route::Legacy => legacy::notification(server, &inbound, &notification).await,
+            }
+        }
+        Ok(Message::Response(response)) => {
+            let header = inbound.headers.protocol_version.as_deref();
+            if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
+                let reason = "a JSON-RPC response has no place here: send requests and notifications";
+                return refuse(server, &inbound, &body, response.id.as_ref(), Refusal::InvalidRequest(reason.to_owned())).await;
+            }
+            legacy::response(server, &inbound).await
+        }
+    }
+}
+
+/// Records a body that never became a request, by its digest alone, and answers it.
+pub(super) async fn refuse(
+    server: &Arc<Server>,
+    inbound: &Inbound,
+    body: &Bytes,
+    id: Option<&crate::protocol::RequestId>,
+    refusal: Refusal,
+) -> Answer {
+    let mut attempt = attempt(inbound, Era::Legacy, Version::NEWEST_LEGACY, body.len());
+    if let Some(modern) = inbound.headers.protocol_version.as_deref().filter(|header| Version::is_modern_date(header)) {
+        attempt.era = Era::Modern;
+        attempt.version = Version::parse(modern).unwrap_or(Version::MODERN);
+    }
+    let digest = digest::digest(&digest::SHA256, body);
+    attempt.body_digest = digest.as_ref().try_into().ok();
+    let answered = server.pipeline.refuse_unread(&attempt, &inbound.context, refusal).await;
+    match answered.outcome {
+        Ok(_) => Reply::empty(500).into(),
+        Err(refusal) => answers::of_refusal(id, refusal, |json| json).into(),
+    }
+}
+
+/// What the record says of a request.
+pub(super) fn attempt(inbound: &Inbound, era: Era, version: Version, request_bytes: usize) -> Attempt {
+    let principal = inbound.context.principal().key();
+    Attempt {
+        address: inbound.address,
+        era,
+        version,
+        client_info: None,
+        config_digest: inbound.config_digest,
+        caller: CallerKey(*principal.as_bytes()),
+        request_bytes,
+        body_digest: None,
+        trace_id: inbound.headers.traceparent.as_deref().and_then(trace_id),
+    }
+}
+
+/// The trace id of a `traceparent` (W3C Trace Context §3.2).
+pub(super) fn trace_id(traceparent: &str) -> Option<String> {
+    let id = traceparent.split('-').nth(1)?;
+    let good = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()) && id.bytes().any(|b| b != b'0');
+    good.then(|| id.to_ascii_lowercase())
+}
+
+/// The `name` of a call's params, or why it cannot be read (`rules.md` §2.2).
+pub(super) fn call_params(request: &Request) -> Result<(String, Option<Json>), Refusal> {
+    let malformed = |words: &str| Refusal::MalformedParams(words.to_owned());
+    let params = request.params.as_ref().ok_or_else(|| {
+        malformed("`params` is missing: send {\"name\": \"<tool>\", \"arguments\": {…}}")
+    })?;
+    let name = params.get("name").ok_or_else(|| malformed("`params.name` is missing: name the tool to call"))?;
+    let kind = name.kind().name();
+    let name = name
+        .string()
+        .ok_or_else(|| Refusal::MalformedParams(format!("`params.name` must be a string, got {kind}")))?
+        .into_owned();
+    Ok((name, params.get("arguments").filter(|arguments| !arguments.is_null())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_era_is_told_by_meta_then_method_then_header() {
+        let none = RequestMeta::default();
+        let modern = RequestMeta { protocol_version: Some("2026-07-28".into()), ..RequestMeta::default() };
+        for (meta, method, header, want) in [
+            (&modern, "tools/list", None, Route::Modern),
+            (&modern, "initialize", Some("2025-11-25"), Route::Modern),
+            (&none, "initialize", Some("2030-01-01"), Route::Initialize),
+            (&none, "tools/list", Some("2026-07-28"), Route::Modern),
+            (&none, "tools/list", Some("2030-01-01"), Route::Modern),
+            (&none, "tools/list", Some("1999-01-01"), Route::Legacy),
+            (&none, "tools/list", Some("latest"), Route::Legacy),
+            (&none, "tools/list", None, Route::Legacy),
+        ] {
+            assert_eq!(route(meta, method, header), want, "{method} {header:?}");
+        }
+    }
+
+    #[test]
+    fn a_trace_id_is_taken_only_in_its_form() {
+        assert_eq!(
+            trace_id("00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").as_deref(),
+            Some("0af7651916cd43dd8448eb211c80319c")
+        );
+        for bad in ["", "00-0-0-0", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"] {
+            assert_eq!(trace_id(bad), None);
+        }
+    }
+}

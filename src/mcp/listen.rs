@@ -1,0 +1,214 @@
+//! Streams that wait for changes: `subscriptions/listen` of the modern era and a
+//! legacy session's GET stream. Both hear of a change only when what their own
+//! caller sees has changed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::limits::StreamPermit;
+use crate::protocol::json::ObjectBuilder;
+use crate::protocol::{Json, Request, RequestId, codes, meta};
+use crate::tenancy::TenantContext;
+use crate::visibility;
+
+use super::answers::{self, Reply};
+use super::session::Session;
+use super::{Answer, Inbound, Messages, Resolver, Server};
+
+/// The GET streams that are open here, one a session.
+#[derive(Default)]
+pub(super) struct Listeners(Mutex<HashMap<SessionId, CancellationToken>>);
+
+impl Listeners {
+    /// A new stream's place; the session's older stream here is closed.
+    fn open(&self, session: SessionId) -> CancellationToken {
+        let token = CancellationToken::new();
+        let older = self.lock().insert(session, token.clone());
+        if let Some(older) = older {
+            older.cancel();
+        }
+        token
+    }
+
+    /// Closes the session's stream, if it is here.
+    pub(super) fn close(&self, session: SessionId) {
+        if let Some(token) = self.lock().remove(&session) {
+            token.cancel();
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Watches what one caller sees.
+struct Watch {
+    server: Arc<Server>,
+    principal: Arc<Principal>,
+    resolver: Resolver,
+    context: TenantContext,
+    changes: watch::Receiver<u64>,
+    epoch: watch::Receiver<u64>,
+    seen: u64,
+    ended: CancellationToken,
+    expires: tokio::time::Instant,
+    _permit: StreamPermit,
+}
+
+/// What a watch tells.
+enum Told {
+    ToolsChanged,
+    End,
+}
+
+impl Watch {
+    fn begin(server: &Arc<Server>, inbound: Inbound, ended: CancellationToken, until: i64) -> Result<Self, crate::limits::Limited> {
+        let permit = server.streams.open(&inbound.context)?;
+        let changes = server.pipeline.catalog.changes(inbound.context.tenant_id());
+        let left = u64::try_from(until - server.clock.unix_seconds()).unwrap_or(0);
+        let mut watch = Self {
+            server: Arc::clone(server),
+            principal: Arc::clone(inbound.context.principal()),
+            resolver: inbound.resolver,
+            context: inbound.context,
+            changes,
+            epoch: inbound.epoch,
+            seen: 0,
+            ended,
+            expires: tokio::time::Instant::now() + Duration::from_secs(left),
+            _permit: permit,
+        };
+        watch.seen = watch.fingerprint();
+        Ok(watch)
+    }
+
+    /// A number that changes when what this caller sees changes.
+    fn fingerprint(&self) -> u64 {
+        let view = self.server.pipeline.catalog.view(self.context.tenant_id());
+        visibility::fingerprint(&self.context, &view)
+    }
+
+    /// Waits until there is something to tell.
+    async fn next(&mut self) -> Told {
+        loop {
+            tokio::select! {
+                () = self.ended.cancelled() => return Told::End,
+                () = self.server.closing.cancelled() => return Told::End,
+                () = tokio::time::sleep_until(self.expires) => return Told::End,
+                changed = self.changes.changed() => if changed.is_err() { return Told::End },
+                changed = self.epoch.changed() => {
+                    if changed.is_err() { return Told::End }
+                    match (self.resolver)(&self.principal) {
+                        Some(context) => self.context = context,
+                        None => return Told::End,
+                    }
+                }
+            }
+            let now = self.fingerprint();
+            if now != self.seen {
+                self.seen = now;
+                return Told::ToolsChanged;
+            }
+        }
+    }
+}
+
+/// Opens a modern subscription (MCP 2026-07-28 subscriptions).
+pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Request) -> Answer {
+    let filter = request.params.as_ref().and_then(|params| params.get("notifications"));
+    let Some(filter) = filter.filter(Json::is_object) else {
+        let words = "`params.notifications` must be an object such as {\"toolsListChanged\": true}";
+        return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
+    };
+    let tools = filter.get("toolsListChanged").and_then(|wanted| wanted.boolean()) == Some(true);
+    let until = inbound.context.principal().expires_at();
+    match Watch::begin(server, inbound, CancellationToken::new(), until) {
+        Ok(watch) => Answer::Stream(subscription(watch, request.id.clone(), tools)),
+        Err(limited) => answers::over_limit(Some(&request.id), limited).into(),
+    }
+}
+
+/// The stages of a subscription's stream.
+enum Stage {
+    Acknowledge,
+    Wait,
+    Result,
+}
+
+fn subscription(watch: Watch, id: RequestId, tools: bool) -> Messages {
+    Box::pin(stream::unfold(Some((watch, Stage::Acknowledge)), move |state| {
+        let id = id.clone();
+        async move {
+            let (mut watch, stage) = state?;
+            match stage {
+                Stage::Acknowledge => Some((acknowledged(&id, tools), Some((watch, Stage::Wait)))),
+                Stage::Wait => loop {
+                    match watch.next().await {
+                        Told::ToolsChanged if tools => return Some((tools_changed(Some(&id)), Some((watch, Stage::Wait)))),
+                        Told::ToolsChanged => {}
+                        Told::End => return Some((cancelled(&id), Some((watch, Stage::Result)))),
+                    }
+                },
+                Stage::Result => Some((ended(&id), None)),
+            }
+        }
+    }))
+}
+
+/// Opens a legacy session's GET stream.
+pub(super) fn session_stream(server: &Arc<Server>, inbound: Inbound, session: &Session) -> Answer {
+    let ended = server.listeners.open(session.id);
+    let until = inbound.context.principal().expires_at().min(session.expires.unix_timestamp());
+    match Watch::begin(server, inbound, ended, until) {
+        Ok(watch) => Answer::Stream(Box::pin(stream::unfold(watch, |mut watch| async move {
+            match watch.next().await {
+                Told::ToolsChanged => Some((tools_changed(None), watch)),
+                Told::End => None,
+            }
+        }))),
+        Err(limited) => answers::over_limit(None, limited).into(),
+    }
+}
+
+fn subscription_meta(id: &RequestId) -> Json {
+    ObjectBuilder::new().json(meta::SUBSCRIPTION_ID, id.json()).build()
+}
+
+fn notification(method: &str, params: &Json) -> Json {
+    ObjectBuilder::new().text("jsonrpc", "2.0").text("method", method).json("params", params).build()
+}
+
+/// The first message: which of the asked-for notifications will come.
+fn acknowledged(id: &RequestId, tools: bool) -> Json {
+    let mut honoured = ObjectBuilder::new();
+    if tools {
+        honoured = honoured.boolean("toolsListChanged", true);
+    }
+    let params = ObjectBuilder::new().json("_meta", &subscription_meta(id)).json("notifications", &honoured.build()).build();
+    notification("notifications/subscriptions/acknowledged", &params)
+}
+
+fn tools_changed(subscription: Option<&RequestId>) -> Json {
+    let meta = subscription.map(subscription_meta);
+    notification("notifications/tools/list_changed", &ObjectBuilder::new().maybe("_meta", meta.as_ref()).build())
+}
+
+/// The end, as one page of the specification has it (cancellation) …
+fn cancelled(id: &RequestId) -> Json {
+    let params = ObjectBuilder::new().json("_meta", &subscription_meta(id)).json("requestId", id.json()).build();
+    notification("notifications/cancelled", &params)
+}
+
+/// … and as the other has it (subscriptions, Graceful Closure).
+fn ended(id: &RequestId) -> Json {
+    let result = ObjectBuilder::new().text("resultType", "complete").json("_meta", &subscription_meta(id)).build();
+    answers::response(id, &result)
+}

@@ -1,0 +1,75 @@
+//! Reaching the other replicas: a message for each of them in Postgres, woken by
+//! `NOTIFY`. Losing one costs at most what `session::BELIEVED` bounds.
+
+use std::sync::Arc;
+
+use crate::ids::{ReplicaId, SessionId};
+use crate::protocol::Json;
+use crate::protocol::json::ObjectBuilder;
+use crate::store::Store;
+
+use super::Server;
+
+/// Sends to the other replicas.
+pub struct Relay {
+    store: Arc<Store>,
+    own: ReplicaId,
+}
+
+impl Relay {
+    /// Speaks for the replica `own`.
+    pub fn new(store: Arc<Store>, own: ReplicaId) -> Self {
+        Self { store, own }
+    }
+
+    /// Sends to every other live replica. A fault is logged: the caller's own
+    /// replica has acted already.
+    pub(super) async fn broadcast(&self, message: &Json) {
+        if let Err(error) = self.store.insert_broadcast(self.own, message.as_str()).await {
+            tracing::warn!(%error, "Other replicas could not be told of a change in a session.");
+        }
+    }
+}
+
+fn about(session: SessionId, what: &str) -> ObjectBuilder {
+    ObjectBuilder::new().text("kind", what).text("session", &session.to_string())
+}
+
+/// A call is to be cancelled wherever it runs.
+pub(super) fn cancelled(session: SessionId, request: &str) -> Json {
+    about(session, "cancelled").text("request", request).build()
+}
+
+/// A session's row changed.
+pub(super) fn session_changed(session: SessionId) -> Json {
+    about(session, "session_changed").build()
+}
+
+/// A session ended.
+pub(super) fn session_ended(session: SessionId) -> Json {
+    about(session, "session_ended").build()
+}
+
+/// A session's GET stream is elsewhere now.
+pub(super) fn stream_opened(session: SessionId) -> Json {
+    about(session, "stream_opened").build()
+}
+
+/// Acts on a message. One that is not understood is of a newer release, and ignored.
+pub(super) async fn heard(server: &Server, message: &Json) {
+    let text = |key: &str| message.get(key).and_then(|value| value.string().map(String::from));
+    let session = text("session").and_then(|id| id.parse().ok()).map(SessionId);
+    let (Some(kind), Some(session)) = (text("kind"), session) else { return };
+    match kind.as_str() {
+        "cancelled" => {
+            server.inflight.cancel(session, &text("request").unwrap_or_default());
+        }
+        "session_changed" => server.sessions.forget(session),
+        "session_ended" => {
+            server.sessions.forget(session);
+            server.listeners.close(session);
+        }
+        "stream_opened" => server.listeners.close(session),
+        _ => {}
+    }
+}

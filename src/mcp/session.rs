@@ -1,0 +1,173 @@
+//! Legacy sessions. The id is the session: a sealed token of its immutable
+//! facts, bound to the principal, that any replica opens. What changes is rows,
+//! kept here for a while after they were read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::digest;
+use moka::sync::Cache;
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+use time::OffsetDateTime;
+
+use crate::clock::{SharedClock, new_session_id};
+use crate::identity::Principal;
+use crate::ids::SessionId;
+use crate::protocol::{Json, LogLevel, Version};
+use crate::seal::Sealer;
+use crate::store::{SessionState, Store, StoreError};
+
+/// How long a session's row is believed without asking again. Changes are
+/// announced between replicas; this bounds a lost announcement.
+const BELIEVED: Duration = Duration::from_secs(60);
+/// Rows that are kept at most.
+const KEPT: u64 = 100_000;
+/// Longest client name that is sealed in.
+const CLIENT_KEPT: usize = 96;
+
+/// Why a session cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum SessionFault {
+    /// No `Mcp-Session-Id` where one is needed.
+    #[error("no session id")]
+    Missing,
+    /// Not ours, ended, expired, or another principal's: all look alike.
+    #[error("session not found")]
+    Unknown,
+}
+
+/// A session that was found.
+#[derive(Clone, Debug)]
+pub struct Session {
+    /// Its id in rows.
+    pub(super) id: SessionId,
+    /// The revision that `initialize` settled on.
+    pub(super) version: Version,
+    /// When it ends by itself.
+    pub(super) expires: OffsetDateTime,
+    /// The client's own word for itself.
+    pub(super) client: Option<String>,
+    /// The least severe log message that the client wants.
+    pub(super) log_level: LogLevel,
+}
+
+impl Session {
+    /// Keys this session's upstream sessions: principal and session together.
+    pub(super) fn caller_key(&self, principal: &[u8; 32]) -> [u8; 32] {
+        let mut context = digest::Context::new(&digest::SHA256);
+        context.update(principal);
+        context.update(self.id.0.as_bytes());
+        let mut key = [0; 32];
+        key.copy_from_slice(context.finish().as_ref());
+        key
+    }
+}
+
+/// The sealed facts. Short names: the id may have 512 bytes at most.
+#[derive(Serialize, Deserialize)]
+struct Facts {
+    #[serde(rename = "i")]
+    id: SessionId,
+    #[serde(rename = "v")]
+    version: String,
+    #[serde(rename = "e")]
+    expires: i64,
+    /// Which capabilities the client declared, as a row of bits.
+    #[serde(rename = "c")]
+    capabilities: u16,
+    #[serde(rename = "n", skip_serializing_if = "Option::is_none", default)]
+    client: Option<String>,
+}
+
+/// Opens, finds and ends sessions.
+pub struct Sessions {
+    sealer: Sealer,
+    store: Arc<Store>,
+    clock: SharedClock,
+    lifetime: Duration,
+    states: Cache<SessionId, SessionState>,
+}
+
+impl Sessions {
+    /// Sessions sealed by `sealer` that live for `lifetime`.
+    pub fn new(sealer: Sealer, store: Arc<Store>, clock: SharedClock, lifetime: Duration) -> Self {
+        let states = Cache::builder().max_capacity(KEPT).time_to_live(BELIEVED).build();
+        Self { sealer, store, clock, lifetime, states }
+    }
+
+    /// A new session's id for `Mcp-Session-Id`.
+    pub(super) fn open(&self, principal: &Principal, version: Version, capabilities: Option<&Json>, client: Option<&str>) -> String {
+        let facts = Facts {
+            id: new_session_id(&*self.clock),
+            version: version.as_str().to_owned(),
+            expires: (self.clock.now() + self.lifetime).unix_timestamp(),
+            capabilities: capabilities.map_or(0, capability_row),
+            client: client.map(|client| client.chars().take(CLIENT_KEPT).collect()),
+        };
+        self.states.insert(facts.id, SessionState::default());
+        let plain = serde_json::to_vec(&facts).unwrap_or_default();
+        self.sealer.seal(&plain, principal.key().as_bytes())
+    }
+
+    /// The session behind an id.
+    ///
+    /// # Errors
+    /// [`SessionFault::Unknown`] where it is not this principal's, or no more.
+    pub(super) async fn find(&self, principal: &Principal, id: &str) -> Result<Session, SessionFault> {
+        let plain = self.sealer.open(id, principal.key().as_bytes()).map_err(|_| SessionFault::Unknown)?;
+        let facts: Facts = serde_json::from_slice(&plain).map_err(|_| SessionFault::Unknown)?;
+        let version = Version::parse(&facts.version).ok_or(SessionFault::Unknown)?;
+        let expires = OffsetDateTime::from_unix_timestamp(facts.expires).map_err(|_| SessionFault::Unknown)?;
+        let state = self.state(facts.id).await;
+        if state.ended || self.clock.now() >= expires {
+            return Err(SessionFault::Unknown);
+        }
+        let log_level = state.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
+        Ok(Session { id: facts.id, version, expires, client: facts.client, log_level })
+    }
+
+    async fn state(&self, id: SessionId) -> SessionState {
+        if let Some(state) = self.states.get(&id) {
+            return state;
+        }
+        match self.store.find_session_state(id).await {
+            Ok(state) => {
+                self.states.insert(id, state.clone());
+                state
+            }
+            Err(error) => {
+                // The seal and the token vouch for the caller; only what changed is unknown.
+                tracing::warn!(%error, "The state of a session could not be read; it is taken as open.");
+                SessionState::default()
+            }
+        }
+    }
+
+    /// Remembers the session's log level.
+    pub(super) async fn set_log_level(&self, session: &Session, level: LogLevel) {
+        let until = session.expires;
+        if let Err(error) = self.store.update_session_log_level(session.id, level.as_str(), until).await {
+            tracing::warn!(%error, "The log level of a session could not be stored; other replicas do not know it.");
+        }
+        self.states.insert(session.id, SessionState { log_level: Some(level.as_str().to_owned()), ended: false });
+    }
+
+    /// Ends the session for every replica.
+    pub(super) async fn end(&self, session: &Session) -> Result<(), StoreError> {
+        self.store.insert_session_tombstone(session.id, session.expires).await?;
+        self.states.insert(session.id, SessionState { ended: true, log_level: None });
+        Ok(())
+    }
+
+    /// Another replica changed the session: ask again.
+    pub(super) fn forget(&self, id: SessionId) {
+        self.states.invalidate(&id);
+    }
+}
+
+/// The declared capabilities as bits, in the order of the names.
+fn capability_row(capabilities: &Json) -> u16 {
+    let names = ["roots", "sampling", "elicitation", "tasks", "experimental"];
+    names.iter().enumerate().filter(|(_, name)| capabilities.get(name).is_some()).fold(0, |row, (bit, _)| row | (1 << bit))
+}

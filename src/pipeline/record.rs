@@ -1,0 +1,228 @@
+//! What the audit will say of a call, filled in as the steps go.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::arguments::ValidCall;
+use crate::audit::{ArgumentsRecord, CallFacts, Finish, Outcome};
+use crate::catalog::Tool;
+use crate::clock::{Clock, new_call_id};
+use crate::config::{ArgumentsMode, Durability};
+use crate::ids::CallId;
+use crate::protocol::{Era, Version};
+use crate::sanitize::{CleanResult, Findings, Sanitizer};
+use crate::telemetry::metrics::{CallOutcome, Metrics};
+use crate::tenancy::{TenantContext, TenantRules};
+use crate::upstream::CallerKey;
+use crate::visibility::Visible;
+
+
+use super::{Call, Refusal};
+
+/// Bytes of an unresolved tool name that are kept (design: Audit).
+const NAME_KEPT: usize = 128;
+
+/// What is known of a request before anybody looked at what it asks for.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    /// The caller's address, as a trusted proxy gives it.
+    pub address: Option<IpAddr>,
+    /// The era that the request is of.
+    pub era: Era,
+    /// The revision that the request is of.
+    pub version: Version,
+    /// The client's own word for itself, unverified.
+    pub client_info: Option<String>,
+    /// Digest of the configuration that was in force.
+    pub config_digest: [u8; 32],
+    /// Keys upstream sessions.
+    pub caller: CallerKey,
+    /// Bytes of the request's body.
+    pub request_bytes: usize,
+    /// SHA-256 of the request's body, for one that could not be read.
+    pub body_digest: Option<[u8; 32]>,
+    /// The trace that the request belongs to.
+    pub trace_id: Option<String>,
+}
+
+/// The record of one call.
+pub(super) struct Record {
+    facts: CallFacts,
+    durability: Durability,
+    arguments: ArgumentsMode,
+    begun: Instant,
+    upstream_time: Option<Duration>,
+    findings: Findings,
+    /// The outcome where it is not told by the result itself.
+    special: Option<(Outcome, String)>,
+    tool: Option<(String, String)>,
+}
+
+impl Record {
+    /// Opens the record of a readable call.
+    pub(super) fn open(call: &Call, clock: &dyn Clock) -> Self {
+        let mut record = Self::of_unread(&call.attempt, &call.context, clock);
+        record.facts.tool = shortened(&call.name);
+        record
+    }
+
+    /// Opens the record of a request that names no tool.
+    pub(super) fn of_unread(attempt: &Attempt, context: &TenantContext, clock: &dyn Clock) -> Self {
+        let principal = context.principal();
+        let audit = context.rules().audit;
+        Self {
+            facts: CallFacts {
+                call_id: new_call_id(clock),
+                at: clock.now(),
+                tenant: context.tenant_id().clone(),
+                issuer: principal.issuer().clone(),
+                subject: principal.subject().clone(),
+                client: principal.client().clone(),
+                grant: principal.grant().map(str::to_owned),
+                token_id: principal.token_id().map(str::to_owned),
+                address: attempt.address,
+                era: attempt.era,
+                version: attempt.version,
+                upstream: None,
+                tool: String::new(),
+                upstream_tool: None,
+                definition_digest: None,
+                config_digest: attempt.config_digest,
+                arguments: attempt.body_digest.map_or(ArgumentsRecord::None, ArgumentsRecord::Digest),
+                client_info: attempt.client_info.clone(),
+                trace_id: attempt.trace_id.clone(),
+                request_bytes: attempt.request_bytes as u64,
+            },
+            durability: audit.durability.unwrap_or_default(),
+            arguments: audit.arguments.unwrap_or_default(),
+            begun: Instant::now(),
+            upstream_time: None,
+            findings: Findings::default(),
+            special: None,
+            tool: None,
+        }
+    }
+
+    /// The tool is known now: the names of gateway and upstream, and its own rules.
+    pub(super) fn name_tool(&mut self, tool: &Visible<Tool>) {
+        self.facts.upstream = Some(tool.upstream.clone());
+        self.facts.upstream_tool = Some(tool.own_name.clone());
+        self.facts.definition_digest = Some(tool.digest);
+        if let Some(audit) = tool.rule.audit {
+            self.durability = audit.durability.unwrap_or(self.durability);
+            self.arguments = audit.arguments.unwrap_or(self.arguments);
+        }
+        self.tool = Some((tool.upstream.as_str().to_owned(), tool.exposed.as_str().to_owned()));
+    }
+
+    /// The arguments as the operator wants them kept.
+    pub(super) fn keep_arguments(&mut self, call: &ValidCall, sanitizer: &Sanitizer, rules: &TenantRules) {
+        self.facts.arguments = match self.arguments {
+            ArgumentsMode::Redacted => {
+                let (clean, _) = sanitizer.arguments(call.arguments(), &rules.sanitize);
+                ArgumentsRecord::redacted(call.arguments(), &clean)
+            }
+            ArgumentsMode::Digest => ArgumentsRecord::digest(call.arguments()),
+            ArgumentsMode::None => ArgumentsRecord::None,
+        };
+    }
+
+    pub(super) fn facts(&self) -> &CallFacts {
+        &self.facts
+    }
+
+    pub(super) fn call_id(&self) -> CallId {
+        self.facts.call_id
+    }
+
+    pub(super) fn durability(&self) -> Durability {
+        self.durability
+    }
+
+    pub(super) fn upstream_took(&mut self, time: Duration, findings: Findings) {
+        self.upstream_time = Some(time);
+        self.findings = findings;
+    }
+
+    pub(super) fn upstream_failed(&mut self, reason: &str) {
+        self.special = Some((Outcome::UpstreamError, reason.to_owned()));
+    }
+
+    pub(super) fn timed_out(&mut self) {
+        self.special = Some((Outcome::Timeout, "deadline passed".to_owned()));
+    }
+
+    pub(super) fn cancelled(&mut self) {
+        self.special = Some((Outcome::Cancelled, "by the caller".to_owned()));
+    }
+
+    pub(super) fn withheld(&mut self, reason: &str) {
+        self.special = Some((Outcome::Withheld, reason.to_owned()));
+    }
+
+    /// What `finished` will say.
+    pub(super) fn finish(&self, cleaned: &Result<CleanResult, Refusal>, clock: &dyn Clock) -> Finish {
+        let mut findings = self.findings.clone();
+        if let Ok(result) = cleaned {
+            findings.merge(result.findings());
+        }
+        let plain = match cleaned {
+            Ok(result) if result.is_error() => Outcome::ToolError,
+            Ok(_) => Outcome::Ok,
+            Err(_) => Outcome::UpstreamError,
+        };
+        let (outcome, reason) = self.special.clone().map_or((plain, None), |(outcome, reason)| (outcome, Some(reason)));
+        Finish {
+            outcome,
+            reason,
+            upstream_time: self.upstream_time,
+            response_bytes: cleaned.as_ref().map_or(0, |result| result.json().as_str().len() as u64),
+            findings: findings.summary(),
+            ..self.empty_finish(clock)
+        }
+    }
+
+    /// A finish without outcome details.
+    pub(super) fn empty_finish(&self, clock: &dyn Clock) -> Finish {
+        Finish {
+            at: clock.now(),
+            outcome: Outcome::Unknown,
+            reason: None,
+            upstream_time: None,
+            total_time: self.begun.elapsed(),
+            response_bytes: 0,
+            findings: String::new(),
+        }
+    }
+
+    /// Counts the call.
+    pub(super) fn observe(&self, metrics: &Metrics, outcome: &Result<CleanResult, Refusal>) {
+        let (upstream, tool) = self.tool.as_ref().map_or(("", ""), |(upstream, tool)| (upstream, tool));
+        let word = match (outcome, &self.special) {
+            (_, Some((special, _))) => special.word(),
+            (Ok(result), None) if result.is_error() => "tool_error".into(),
+            (Ok(_), None) => "ok".into(),
+            (Err(refusal), None) => {
+                metrics.refused(refusal.step());
+                return;
+            }
+        };
+        metrics.call_ended(CallOutcome { upstream, tool, outcome: &word, elapsed: self.begun.elapsed() });
+        if let Ok(result) = outcome {
+            for (label, count) in result.findings().counts() {
+                metrics.found(label, count);
+            }
+        }
+    }
+}
+
+/// A caller's text, cut to what the record keeps of it.
+pub(super) fn shortened(name: &str) -> String {
+    let mut end = NAME_KEPT.min(name.len());
+    while !name.is_char_boundary(end) {
+        end -= 1;
+    }
+    name.get(..end).unwrap_or_default().to_owned()
+}
