@@ -1,0 +1,66 @@
+# make test    everything that a change has to pass, with what it needs installed
+# make lint    format, clippy, dependencies
+# make sqlx    writes the offline query data anew after a change of SQL
+# make soak    what takes long: millions of hostile inputs
+# make bench   the peers side by side (bench/README.md); builds in release
+
+.DEFAULT_GOAL := test
+.PHONY: test setup build unit integration doc lint fmt clippy deny sqlx sqlx-check soak bench clean-clients
+
+part = @printf '\n== %s\n' "$(1)"
+# Tests of the whole program wait more than they compute.
+THREADS ?= 4
+
+test: setup build unit integration doc
+
+# Postgres, real clients and real upstreams.
+setup:
+	$(call part,set-up)
+	tests/clients/install.sh
+
+build:
+	$(call part,build)
+	cargo test --locked --no-run
+
+unit:
+	$(call part,unit tests)
+	cargo test --locked --lib --bins
+
+integration:
+	$(call part,tests of the whole program)
+	cargo test --locked --test it -- --test-threads $(THREADS)
+
+doc:
+	$(call part,examples in the documentation)
+	cargo test --locked --doc
+
+lint: fmt clippy deny
+
+fmt:
+	$(call part,format)
+	cargo fmt --all --check
+
+clippy:
+	$(call part,clippy)
+	cargo clippy --locked --all-targets -- -D warnings
+
+deny:
+	$(call part,dependencies)
+	.ci/cargo-deny --locked check -D unmatched-skip bans licenses sources
+
+sqlx:
+	tests/offline-queries.sh write
+
+sqlx-check:
+	$(call part,offline query data)
+	tests/offline-queries.sh check
+
+soak:
+	$(call part,soak)
+	cargo test --locked --test soak -- --nocapture
+
+bench:
+	bench/run.sh
+
+clean-clients:
+	rm -rf target/clients
