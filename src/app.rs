@@ -1,1 +1,191 @@
-//! (to be written)
+//! Wiring: from a configuration to a running service, and from a changed file to
+//! the next configuration. No rule lives here.
+
+mod background;
+mod database;
+mod explain;
+mod health;
+mod snapshot;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context;
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+
+use crate::audit::Auditor;
+use crate::catalog::Catalog;
+use crate::clock::{SharedClock, SystemClock, new_replica_id};
+use crate::config::{Config, Loaded};
+use crate::dispatch::Dispatcher;
+use crate::http::{self, Edge, Listening, Snapshot};
+use crate::ids::ReplicaId;
+use crate::lifecycle::{self, Lifecycle};
+use crate::limits::{Limits, StreamCaps, Ticks};
+use crate::mcp::{self, Relay, Sessions};
+use crate::outgoing::Outgoing;
+use crate::pipeline::Pipeline;
+use crate::sanitize::Sanitizer;
+use crate::seal::{Keys, Label};
+use crate::store::Store;
+use crate::telemetry::{self, metrics::Metrics};
+
+pub(crate) use database::reader;
+pub use database::migrate;
+pub use explain::explain;
+
+use database::Database;
+
+/// The addresses that are served.
+#[derive(Clone, Copy, Debug)]
+pub struct Listeners {
+    /// The public listener's.
+    pub public: SocketAddr,
+    /// The admin listener's.
+    pub admin: SocketAddr,
+}
+
+/// Everything that lives as long as the process.
+pub(crate) struct App {
+    pub(crate) id: ReplicaId,
+    pub(crate) path: PathBuf,
+    pub(crate) clock: SharedClock,
+    pub(crate) store: Arc<Store>,
+    pub(crate) outgoing: Arc<Outgoing>,
+    pub(crate) auditor: Arc<Auditor>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) streams: Arc<StreamCaps>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) server: Arc<mcp::Server>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) current: Arc<ArcSwap<Snapshot>>,
+    pub(crate) epoch: watch::Sender<u64>,
+    pub(crate) lifecycle: Arc<Lifecycle>,
+}
+
+/// Runs the service until it is told to stop. `announce` is called once it listens.
+///
+/// # Errors
+/// When something that no retry mends is missing at the start: a port, a key, a schema that is too new.
+pub async fn run(loaded: Loaded, announce: impl FnOnce(&Listeners)) -> anyhow::Result<()> {
+    let telemetry = &loaded.config.telemetry;
+    telemetry::init(&telemetry.log_filter, telemetry.log_format == crate::config::LogFormat::Json)?;
+    for warning in &loaded.warnings {
+        tracing::warn!(warning = %warning, "The configuration has something odd.");
+    }
+    let database = Database::open(&loaded.config).await?;
+    let outcome = serve(loaded, &database, announce).await;
+    database.close().await;
+    outcome
+}
+
+async fn serve(loaded: Loaded, database: &Database, announce: impl FnOnce(&Listeners)) -> anyhow::Result<()> {
+    let settings = loaded.config.server.clone();
+    let public = bind(settings.listen).await?;
+    let admin = bind(settings.admin_listen).await?;
+    let listening = Listeners { public: public.address, admin: admin.address };
+    let app = Arc::new(App::build(loaded, database, listening.public)?);
+    database.accept_schema(&app.store).await?;
+    let background = background::start(&app);
+    let lifecycle = Arc::clone(&app.lifecycle);
+    let edge = Edge {
+        current: Arc::clone(&app.current),
+        epoch: app.epoch.subscribe(),
+        server: Arc::clone(&app.server),
+        metrics: Arc::clone(&app.metrics),
+    };
+    let patience = settings.drain_timeout.0;
+    let serving = tokio::spawn(http::serve(public, http::public_router(edge), lifecycle.listeners.clone(), patience));
+    let probes = http::admin_router(health::check(&app), Arc::clone(&app.metrics));
+    let probing = tokio::spawn(http::serve(admin, probes, lifecycle.background.clone(), std::time::Duration::ZERO));
+    app.catalog.refresh_all().await;
+    announce(&listening);
+    tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
+
+    let stop = lifecycle::stop_signal().await?;
+    lifecycle.drain(stop, settings.drain_delay.0).await;
+    // Connections and calls end side by side: an answer needs both.
+    let ended = async { tokio::join!(serving, app.server.finish_calls()) };
+    if tokio::time::timeout(patience, ended).await.is_err() {
+        tracing::warn!("Calls were still running at the end of the drain; their records read `unknown`.");
+    }
+    app.auditor.close().await;
+    app.catalog.shutdown().await;
+    lifecycle.background.cancel();
+    background.wait().await;
+    let _ = probing.await;
+    app.store.close().await;
+    tracing::info!("Stopped.");
+    Ok(())
+}
+
+async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
+    Listening::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+}
+
+impl App {
+    fn build(loaded: Loaded, database: &Database, public: SocketAddr) -> anyhow::Result<Self> {
+        let clock: SharedClock = Arc::new(SystemClock);
+        let config = &loaded.config;
+        let id = new_replica_id(&*clock);
+        let keys = keys(config)?;
+        let store = Arc::new(database.connect(config)?);
+        let metrics = Arc::new(Metrics::new());
+        let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
+        let sanitizer = Arc::new(Sanitizer::new());
+        let auditor = Arc::new(Auditor::start(Arc::clone(&store), id, Arc::clone(&clock), background::audit_observer(&metrics)));
+        let limits = Arc::new(Limits::new(Ticks::machine()));
+        let streams = Arc::new(StreamCaps::new(config.streams));
+        let lifecycle = Arc::new(Lifecycle::default());
+        let snapshot = snapshot::make(&loaded, public, &outgoing, &clock)?;
+        let catalog = snapshot::catalog(&loaded.config, &sanitizer, &outgoing, &snapshot.credentials, &clock)?;
+        let pipeline = Arc::new(Pipeline {
+            catalog: Arc::clone(&catalog),
+            limits: Arc::clone(&limits),
+            auditor: Arc::clone(&auditor),
+            sanitizer,
+            dispatcher: Dispatcher::new(Arc::clone(&catalog)),
+            clock: Arc::clone(&clock),
+            metrics: Arc::clone(&metrics),
+        });
+        let lifetime = config.server.session_lifetime.0;
+        let server = Arc::new(mcp::Server::new(mcp::Parts {
+            pipeline,
+            sessions: Sessions::new(keys.sealer(Label::Session), Arc::clone(&store), Arc::clone(&clock), lifetime),
+            relay: Relay::new(Arc::clone(&store), id),
+            cursors: keys.sealer(Label::Cursor),
+            streams: Arc::clone(&streams),
+            clock: Arc::clone(&clock),
+            page_size: config.server.page_size,
+            closing: lifecycle.streams.clone(),
+        }));
+        Ok(Self {
+            id,
+            path: loaded.path,
+            clock,
+            store,
+            outgoing,
+            auditor,
+            limits,
+            streams,
+            catalog,
+            server,
+            metrics,
+            current: Arc::new(ArcSwap::from_pointee(snapshot)),
+            epoch: watch::channel(0).0,
+            lifecycle,
+        })
+    }
+}
+
+/// The deployment's keys. `config` has made sure that they are named unless the
+/// database is embedded, for which fresh ones do: nobody else has to open them.
+fn keys(config: &Config) -> anyhow::Result<Keys> {
+    let text = match &config.keys_file {
+        Some(file) => crate::config::read_secret_file(file)?,
+        None => crate::secret::Secret::new(Keys::generate_line()),
+    };
+    Keys::parse(text.expose()).context("keys_file")
+}

@@ -7,6 +7,6 @@ use crate::app;
 
 pub(super) async fn run(file: ConfigFile) -> anyhow::Result<ExitCode> {
     let loaded = super::check::load(&file.config)?;
-    app::run(loaded).await?;
+    app::run(loaded, |_| {}).await?;
     Ok(ExitCode::SUCCESS)
 }

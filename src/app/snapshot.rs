@@ -1,0 +1,80 @@
+//! From a configuration to what requests run under, and to the upstreams.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+
+use super::App;
+use crate::catalog::Catalog;
+use crate::clock::SharedClock;
+use crate::config::{Config, Loaded};
+use crate::credentials::Credentials;
+use crate::http::{Base, EdgeLimiter, Snapshot};
+use crate::identity::Identity;
+use crate::outgoing::Outgoing;
+use crate::sanitize::Sanitizer;
+use crate::tenancy::Tenants;
+
+/// What requests run under.
+pub(super) fn make(loaded: &Loaded, public: SocketAddr, outgoing: &Arc<Outgoing>, clock: &SharedClock) -> anyhow::Result<Snapshot> {
+    let config = loaded.config.clone();
+    let server = &config.server;
+    Ok(Snapshot {
+        digest: loaded.digest,
+        base: Base::new(server.public_url.clone(), public, server.trusted_proxies.clone()),
+        identity: Identity::new(&config.identity_providers, Arc::clone(outgoing), Arc::clone(clock)),
+        tenants: Tenants::new(&config),
+        credentials: Arc::new(Credentials::new(&config.upstreams)),
+        edge: EdgeLimiter::new(&config.edge).ok_or_else(|| anyhow!("edge.per_address: rate and burst must be above 0"))?,
+        config,
+    })
+}
+
+/// The catalogue with its upstreams.
+pub(super) fn catalog(
+    config: &Config,
+    sanitizer: &Arc<Sanitizer>,
+    outgoing: &Arc<Outgoing>,
+    credentials: &Arc<Credentials>,
+    clock: &SharedClock,
+) -> anyhow::Result<Arc<Catalog>> {
+    Catalog::new(config, Arc::clone(sanitizer), Arc::clone(outgoing), Arc::clone(credentials), Arc::clone(clock)).context("upstreams")
+}
+
+impl App {
+    /// Puts a changed configuration in the place of the running one.
+    pub(super) async fn adopt(&self, loaded: &Loaded) -> anyhow::Result<()> {
+        let running = self.current.load_full();
+        let public = running.base.listen();
+        let mut next = make(loaded, public, &self.outgoing, &self.clock)?;
+        if next.config.edge == running.config.edge {
+            // The same settings keep their buckets.
+            next.edge = running.edge.clone();
+        }
+        if next.config.identity_providers == running.config.identity_providers {
+            next.identity = running.identity.clone();
+        }
+        for key in needs_restart(&running.config, &next.config) {
+            tracing::warn!(key, "This part of the configuration changed; it takes effect at the next start.");
+        }
+        self.catalog.reconfigure(&next.config, &next.credentials).await?;
+        self.streams.reconfigure(next.config.streams);
+        self.current.store(Arc::new(next));
+        self.epoch.send_modify(|epoch| *epoch += 1);
+        Ok(())
+    }
+}
+
+/// Parts that are read once.
+fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let changed = [
+        ("server.listen", old.server.listen != new.server.listen),
+        ("server.admin_listen", old.server.admin_listen != new.server.admin_listen),
+        ("database", old.database != new.database),
+        ("keys_file", old.keys_file != new.keys_file),
+        ("outgoing", old.outgoing != new.outgoing),
+        ("telemetry", old.telemetry != new.telemetry),
+    ];
+    changed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+}

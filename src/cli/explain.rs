@@ -1,0 +1,46 @@
+//! `toolgate explain`: whether a tenant and role may use a tool, and why.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use crate::app;
+use crate::ids::{Role, Scope, TenantId};
+
+/// `toolgate explain`
+#[derive(Debug, Args)]
+pub(super) struct Options {
+    /// The configuration file.
+    #[arg(long, short, default_value = "toolgate.yaml")]
+    config: PathBuf,
+    /// The tenant.
+    #[arg(long)]
+    tenant: String,
+    /// A role; may be given several times.
+    #[arg(long)]
+    role: Vec<String>,
+    /// A scope of the token; may be given several times.
+    #[arg(long)]
+    scope: Vec<String>,
+    /// The tool's exposed name.
+    #[arg(long)]
+    tool: String,
+    /// Print JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
+    let loaded = super::check::load(&options.config)?;
+    let tenant = TenantId::new(options.tenant.as_str());
+    let roles: Vec<Role> = options.role.iter().map(|role| Role::new(role.as_str())).collect();
+    let scopes: Vec<Scope> = options.scope.iter().map(|scope| Scope::new(scope.as_str())).collect();
+    let explanation = app::explain(&loaded, &tenant, &roles, &scopes, &options.tool).await?;
+    if options.json {
+        println!("{}", serde_json::to_string(&explanation)?);
+    } else {
+        println!("{explanation}");
+    }
+    Ok(if explanation.allowed() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+}

@@ -1,0 +1,135 @@
+//! The quickstart's folder: an issuer's key, a deployment key, a configuration,
+//! and the database's data beside them.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde_json::json;
+
+use crate::clock::{Clock, SystemClock};
+use crate::config;
+use crate::jose::{Algorithm, SigningKey};
+use crate::seal::Keys;
+
+/// A sample user.
+pub(super) struct User {
+    pub(super) name: &'static str,
+    pub(super) tenant: &'static str,
+    pub(super) roles: &'static [&'static str],
+    pub(super) sees: &'static str,
+}
+
+/// The sample users.
+pub(super) const USERS: [User; 3] = [
+    User { name: "alice@acme.test", tenant: "acme", roles: &["support"], sees: "acme's customers and orders, nothing that deletes" },
+    User { name: "admin@acme.test", tenant: "acme", roles: &["support", "manager"], sees: "all of acme's tools" },
+    User { name: "bob@globex.test", tenant: "globex", roles: &["analyst"], sees: "globex's own tools" },
+];
+
+/// The issuer of the sample tokens.
+const ISSUER: &str = "https://quickstart.toolgate.invalid";
+
+/// The folder.
+pub(crate) struct Data {
+    folder: PathBuf,
+}
+
+impl Data {
+    /// The folder, made and filled where it is new.
+    pub(super) fn prepare(folder: Option<PathBuf>, listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<Self> {
+        let data = Self { folder: folder.unwrap_or_else(config::default_data_dir) };
+        fs::create_dir_all(&data.folder).with_context(|| format!("cannot make {}", data.folder.display()))?;
+        // The database's account must be able to pass through; nobody else may list.
+        fs::set_permissions(&data.folder, fs::Permissions::from_mode(0o711))?;
+        if !data.issuer_key().exists() {
+            let key = SigningKey::generate(Algorithm::Es256)?;
+            write_private(&data.issuer_key(), key.to_pem().expose())?;
+        }
+        if !data.keys_file().exists() {
+            write_private(&data.keys_file(), &format!("{}\n", Keys::generate_line()))?;
+        }
+        let key = data.signing_key()?;
+        fs::write(data.folder.join("jwks.json"), key.public_jwks().to_string())?;
+        fs::write(data.config_file(), configuration(listen, admin)?)?;
+        Ok(data)
+    }
+
+    /// The folder of an earlier `prepare`.
+    pub(crate) fn find(folder: Option<PathBuf>) -> anyhow::Result<Self> {
+        let data = Self { folder: folder.unwrap_or_else(config::default_data_dir) };
+        if !data.issuer_key().exists() {
+            bail!("no quickstart data in {}; run `toolgate quickstart` first, or name its --data-dir", data.folder.display());
+        }
+        Ok(data)
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    pub(super) fn config_file(&self) -> PathBuf {
+        self.folder.join("toolgate.yaml")
+    }
+
+    fn keys_file(&self) -> PathBuf {
+        self.folder.join("keys")
+    }
+
+    fn issuer_key(&self) -> PathBuf {
+        self.folder.join("issuer-key.pem")
+    }
+
+    fn signing_key(&self) -> anyhow::Result<SigningKey> {
+        let file = self.issuer_key();
+        let pem = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        SigningKey::from_pem(&pem).with_context(|| format!("{} is no signing key", file.display()))
+    }
+
+    /// An access token for a sample user (RFC 9068).
+    pub(crate) fn token(&self, user: &str, resource: Option<&str>, lifetime: u32) -> anyhow::Result<String> {
+        let Some(user) = USERS.iter().find(|known| known.name == user) else {
+            let names = USERS.map(|user| user.name).join(", ");
+            bail!("no user {user}; there are {names}");
+        };
+        let resource = match resource {
+            Some(resource) => resource.to_owned(),
+            None => self.resource()?,
+        };
+        let now = SystemClock.unix_seconds();
+        let claims = json!({
+            "iss": ISSUER, "sub": user.name, "aud": resource, "client_id": "quickstart", "tenant": user.tenant,
+            "roles": user.roles, "scope": "mcp", "iat": now, "exp": now + i64::from(lifetime),
+            "jti": crate::clock::new_call_id(&SystemClock).to_string(),
+        });
+        let claims = claims.as_object().cloned().unwrap_or_default();
+        Ok(self.signing_key()?.sign(&claims, "at+jwt")?)
+    }
+
+    /// The endpoint that the written configuration serves.
+    pub(super) fn resource(&self) -> anyhow::Result<String> {
+        let loaded = config::load(&self.config_file(), &config::environment()).map_err(|faults| anyhow::anyhow!("{}", config::render(&faults.0)))?;
+        let base = loaded.config.server.public_url.unwrap_or_else(|| format!("http://{}", loaded.config.server.listen));
+        Ok(format!("{base}/mcp"))
+    }
+}
+
+/// A file that only its owner reads.
+fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(text.as_bytes())?;
+    Ok(())
+}
+
+/// The sample configuration, written anew at each start.
+fn configuration(listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<String> {
+    let program = std::env::current_exe()?.display().to_string();
+    let program = serde_json::to_string(&program)?;
+    let mut text = String::new();
+    write!(text, include_str!("sample.yaml.in"), listen = listen, admin = admin, issuer = ISSUER, program = program)?;
+    Ok(text)
+}
