@@ -18,6 +18,7 @@ mod tenants;
 mod tools;
 mod upstreams;
 mod values;
+mod watched;
 
 mod check;
 mod decode;
@@ -65,6 +66,7 @@ pub use upstreams::{
 };
 pub use values::{ByteSize, Interval, Rate};
 pub use watch::Watch;
+pub use watched::WatchedFile;
 
 use crate::ids::{ProviderId, TenantId, UpstreamId};
 

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use bytes::{Bytes, BytesMut};
-use http::HeaderMap;
+use http::header::WWW_AUTHENTICATE;
+use http::{HeaderMap, HeaderValue};
 
-use super::OutgoingFault;
+use super::{Challenge, MalformedChallenge, OutgoingFault, parse_challenges};
 
 /// An answer whose head is here and whose body is on its way. Dropping it closes
 /// the connection if the body is not complete.
@@ -38,6 +39,15 @@ impl HttpAnswer {
         let value = self.header("content-type")?;
         let essence = value.split(';').next().unwrap_or_default().trim();
         Some(essence.to_ascii_lowercase())
+    }
+
+    /// The challenges of `WWW-Authenticate`, all lines together.
+    ///
+    /// # Errors
+    /// When one of them is malformed; then none is to be used.
+    pub fn challenges(&self) -> Result<Vec<Challenge>, MalformedChallenge> {
+        let lines = self.headers().get_all(WWW_AUTHENTICATE);
+        parse_challenges(lines.iter().map(HeaderValue::as_bytes))
     }
 
     /// The next bytes of the body as they came; `None` at its end.
