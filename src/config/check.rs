@@ -1,6 +1,7 @@
 //! The rules that types cannot hold. Each section has its own `validate`; this is
 //! what it reports to, and the rules that several share.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,6 +17,8 @@ pub(super) struct Check<'a> {
     file: Arc<Path>,
     withdrawn: &'a [KeyPath],
     path: KeyPath,
+    /// Names of the entries of sections that others refer to.
+    names: HashMap<&'static str, HashSet<&'a str>>,
     pub(super) faults: Vec<Fault>,
 }
 
@@ -27,6 +30,7 @@ impl<'a> Check<'a> {
             file,
             withdrawn,
             path: KeyPath::default(),
+            names: HashMap::new(),
             faults: Vec::new(),
         }
     }
@@ -47,20 +51,29 @@ impl<'a> Check<'a> {
         mut look: impl FnMut(&T, &mut Self),
     ) {
         self.within(key, |check| {
-            let numbers: Vec<usize> = match check.root.at(&check.path).map(|node| &node.value) {
-                Some(Value::List(nodes)) => (0..)
-                    .zip(nodes)
-                    .filter(|(_, node)| !matches!(node.value, Value::Withdrawn))
-                    .map(|(number, _)| number)
-                    .collect(),
-                _ => (0..elements.len()).collect(),
-            };
+            let numbers = check.numbers(elements.len());
             for (number, element) in numbers.into_iter().zip(elements) {
                 check.path.0.push(Step::Index(number));
                 look(element, check);
                 check.path.0.pop();
             }
         });
+    }
+
+    /// The numbers in the file of the elements of the list here.
+    fn numbers(&self, elements: usize) -> Vec<usize> {
+        // Nothing was taken out: no need to search the tree, which takes its time in a large one.
+        if self.withdrawn.is_empty() {
+            return (0..elements).collect();
+        }
+        match self.root.at(&self.path).map(|node| &node.value) {
+            Some(Value::List(nodes)) => (0..)
+                .zip(nodes)
+                .filter(|(_, node)| !matches!(node.value, Value::Withdrawn))
+                .map(|(number, _)| number)
+                .collect(),
+            _ => (0..elements).collect(),
+        }
     }
 
     /// Whether the mapping here has a key.
@@ -124,19 +137,22 @@ impl<'a> Check<'a> {
     }
 
     /// That the entry of this name exists in a section. Entries that are faulty themselves count.
-    pub(super) fn refers(&mut self, section: &str, name: &str) {
+    pub(super) fn refers(&mut self, section: &'static str, name: &str) {
         let root = self.root;
-        let known = root
-            .at(&KeyPath::default().key(section))
-            .map_or(&[][..], Node::entries);
-        if known.iter().any(|entry| &*entry.key == name) {
+        let names = self.names.entry(section).or_insert_with(|| {
+            let section = root.at(&KeyPath::default().key(section));
+            let entries = section.map_or(&[][..], Node::entries);
+            entries.iter().map(|entry| &*entry.key).collect()
+        });
+        if names.contains(name) {
             return;
         }
-        let known = || known.iter().map(|entry| &*entry.key);
-        let instead = match nearest(name, known()) {
+        let mut known: Vec<&str> = names.iter().copied().collect();
+        known.sort_unstable();
+        let instead = match nearest(name, known.iter().copied()) {
             Some(meant) => format!("did you mean `{meant}`?"),
-            None if known().next().is_none() => format!("`{section}` has none"),
-            None => format!("`{section}` has {}", listed(known())),
+            None if known.is_empty() => format!("`{section}` has none"),
+            None => format!("`{section}` has {}", listed(known)),
         };
         self.fault(format!("is not in `{section}`"), instead);
     }

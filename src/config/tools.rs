@@ -157,9 +157,13 @@ pub struct ToolRule {
 
 impl Pattern {
     /// A pattern that can match no name is a mistake, and in a `deny` a dangerous one.
-    fn validate(&self, check: &mut Check<'_>) {
+    fn can_match(&self) -> bool {
         let possible = |c: char| c.is_ascii_alphanumeric() || "_.-*?".contains(c);
-        if self.0.is_empty() || !self.0.chars().all(possible) {
+        !self.0.is_empty() && self.0.chars().all(possible)
+    }
+
+    fn validate(&self, check: &mut Check<'_>) {
+        if !self.can_match() {
             check.fault(
                 "can match no tool",
                 "use A-Z, a-z, 0-9, `_`, `.` and `-`; `*` for any characters and `?` for one",
@@ -178,12 +182,13 @@ impl RuleSet {
 
 impl Rule {
     fn validate(&self, check: &mut Check<'_>) {
-        match &self.name {
-            Some(pattern) if check.holds("match") => {
+        if let Some(pattern) = self.name.as_ref().filter(|name| !name.can_match()) {
+            // A rule is a glob or a mapping with one.
+            if check.holds("match") {
                 check.within("match", |check| pattern.validate(check));
+            } else {
+                pattern.validate(check);
             }
-            Some(pattern) => pattern.validate(check),
-            None => {}
         }
         if let Some(upstream) = &self.upstream {
             check.within("upstream", |check| {

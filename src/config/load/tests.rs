@@ -244,6 +244,35 @@ toolgate.yaml:5:11: server.listen: is no address with a port; write one such as 
     );
 }
 
+#[test]
+fn ten_thousand_tenants_load() {
+    let ids: Vec<String> = (0..10_000).map(|n| format!("tenant-{n}")).collect();
+    let tenants: Vec<String> = ids
+        .iter()
+        .map(|id| {
+            format!(
+                "  {id}: {{ tools: {{ allow: [a, b] }}, limits: {{ per_user: {{ rate: 5/s }} }} }}"
+            )
+        })
+        .collect();
+    let yaml = format!(
+        "database: {{ embedded: {{ data_dir: d }} }}
+identity_providers: {{ a: {{ issuer: https://a.example, tenants: [{}] }} }}
+tenants:
+{}
+",
+        ids.join(", "),
+        tenants.join("\n")
+    );
+    let loaded = parse(
+        Path::new("t.yaml"),
+        yaml.as_bytes(),
+        &Environment::default(),
+    )
+    .unwrap();
+    assert_eq!(loaded.config.tenants.len(), 10_000);
+}
+
 /// The example, and the same with its alternatives (`#key: …`) in force.
 fn example() -> [String; 2] {
     let text = include_str!("../../../docs/toolgate.example.yaml");
@@ -327,4 +356,23 @@ fn the_reference_has_every_key_of_every_section() {
         .map(|key| key.path.as_str())
         .collect();
     assert_eq!(missing, [""; 0], "missing in docs/configuration.md");
+}
+
+proptest::proptest! {
+    /// Whatever a file holds: an answer, no panic, and a place in the file.
+    #[test]
+    fn any_text_is_answered(parts in proptest::collection::vec(
+        proptest::sample::select(vec![
+            "server", "tenants", "tools", "upstreams", "a", "match", "mcp", "<<", "null", "1", ": ", ":",
+            "\n", "\n  ", "\n    ", "- ", "{", "}", "[", "]", ", ", "&a ", "*a", "\"", "'", "|\n", "!x ",
+            "#", "---\n", "\t", "é", "\u{0}", "\u{feff}", "? ",
+        ]),
+        0..40,
+    )) {
+        let text = parts.concat();
+        let result = parse(Path::new("t.yaml"), text.as_bytes(), &Environment::default());
+        if let Err(faults) = result {
+            proptest::prop_assert!(faults.0.iter().any(|fault| fault.severity == Severity::Error));
+        }
+    }
 }
