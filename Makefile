@@ -46,6 +46,7 @@ fmt:
 clippy:
 	$(call part,clippy)
 	cargo clippy --locked --all-targets -- -D warnings
+	cargo clippy --locked --test soak -- -D warnings
 
 deny:
 	$(call part,dependencies)
