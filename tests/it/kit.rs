@@ -10,7 +10,7 @@ use super::support::idp::{ISSUER, Idp};
 use super::support::keys::{Algorithm, Keys, Token};
 use super::support::postgres::{self, OwnPostgres};
 use super::support::session::LEGACY_VERSIONS;
-use super::support::{Helper, Value, json};
+use super::support::{Era, Helper, Value, json};
 
 #[test]
 fn each_test_has_a_database_of_its_own() {
@@ -83,6 +83,21 @@ async fn a_session_is_understood_by_a_real_server() {
         assert_eq!(progress["params"]["progressToken"], "p");
         drop((listening, events));
         assert_eq!(session.delete().await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_session_of_each_era_is_understood_by_the_official_sdk() {
+    for (era, name) in [(Era::Legacy, "legacy"), (Era::Modern, "modern")] {
+        let server = Helper::example("upstream_rmcp", &["--era", name]).await;
+        let mut session = Caller::of(&server).connect(era).await;
+        let answer = session.call("echo", json!({"text": "hello"})).await;
+        assert_eq!(answer.text(), "hello", "{answer:?}");
+        let mut listening = session.listen().await;
+        session.call("change_tools", json!({})).await;
+        listening
+            .notification("notifications/tools/list_changed")
+            .await;
     }
 }
 

@@ -1,6 +1,6 @@
 //! Real servers from npm behind the gateway, over both transports.
 
-use super::support::server::Folder;
+use super::support::folder::Folder;
 use super::support::upstream::{everything_stdio, filesystem_stdio};
 use super::support::{Helper, Setup, both, json};
 

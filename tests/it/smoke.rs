@@ -41,7 +41,7 @@ async fn the_server_ends_when_asked_to_and_starts_again() {
     let status = gateway.sigterm_and_wait().await;
     assert!(status.success(), "{status}");
     gateway.start_again().await;
-    assert_eq!(gateway.admin("/healthz").await, Some(200));
+    assert_eq!(gateway.admin_status("/healthz").await, Some(200));
 }
 
 #[tokio::test]

@@ -19,6 +19,7 @@ pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod config;
+pub(crate) mod folder;
 pub(crate) mod idp;
 pub(crate) mod keeper;
 pub(crate) mod keys;

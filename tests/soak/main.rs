@@ -6,7 +6,6 @@
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::print_stderr,
     reason = "tests fail by panicking; how much is asked for comes by the environment"
 )]
 

@@ -3,16 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use super::client::Caller;
+use super::folder::Folder;
 use super::idp::Idp;
 use super::postgres::{self, Database, OwnPostgres};
 use super::process::{Output, Process, free_port, run};
-use super::{Helper, PATIENCE, Value, config, eventually, json, keeper};
+use super::{Helper, PATIENCE, Value, config, eventually, json};
 
 /// What a server is to be started with.
 #[derive(Debug)]
@@ -42,41 +42,6 @@ struct Shared {
     folder: Folder,
     database: Database,
     idp: Idp,
-}
-
-/// A folder that is removed when dropped.
-#[derive(Debug)]
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    /// A new one in the temporary folder.
-    pub(crate) fn new() -> Self {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path =
-            std::env::temp_dir().join(format!("toolgate-run-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).unwrap();
-        keeper::keep_folder(&path);
-        Self(path)
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// A file in it, with this text.
-    pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        config::write(&path, text);
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 impl Setup {
@@ -236,13 +201,13 @@ impl Gateway {
                 "it ended:\n{}",
                 self.logs().tail(40)
             );
-            (self.admin(path).await? == 200).then_some(())
+            (self.admin_status(path).await? == 200).then_some(())
         })
         .await;
     }
 
     /// The status that a path of the admin listener answers with, if it listens.
-    pub(crate) async fn admin(&self, path: &str) -> Option<u16> {
+    pub(crate) async fn admin_status(&self, path: &str) -> Option<u16> {
         let answer = self
             .http
             .get(format!("{}{path}", self.admin_url))
@@ -276,7 +241,7 @@ impl Gateway {
     }
 
     /// An administrator of the first tenant.
-    pub(crate) fn admin_user(&self) -> Caller {
+    pub(crate) fn admin(&self) -> Caller {
         self.user("admin@acme")
             .with(|token| token.roles(&["admin"]))
     }
