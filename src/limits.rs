@@ -1,1 +1,28 @@
-//! (to be written)
+//! How often and how much at once, by who calls: client, user, tenant, class of
+//! tools. The only place that knows governor (and, later, a shared store).
+//!
+//! Keys are made of verified identities and configured rules, never of a
+//! caller's text, and every key starts with the tenant. Limits by address are
+//! for callers that are not known yet: they live at the edge, in `http`, and
+//! take [`address_key`] from here.
+//!
+//! A bucket's state belongs to its settings: meters are kept by rate and burst,
+//! so a reload that leaves a bucket alone leaves its state alone, and one that
+//! changes it starts full. Nothing has to be told of a reload.
+
+mod address;
+mod admission;
+mod counters;
+mod limiter;
+mod meter;
+mod streams;
+mod ticks;
+
+pub use address::address_key;
+pub use admission::{Admission, Limited, Standing, ToolClass};
+pub use limiter::{Cost, Limits};
+pub use streams::{StreamCaps, StreamPermit, StreamsFull};
+pub use ticks::Ticks;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! A tenant's rules, made ready for use: globs taken apart, roles by name.
+//! Rules say what is written; whether a tool may be used is decided in
+//! `visibility` alone.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::config::{Audit, Config, Pattern, Rule, RuleSet, Sanitize, Tenant, TenantLimits};
+use crate::ids::{Role, TenantId, UpstreamId};
+
+/// The tenants of one configuration.
+#[derive(Debug, Default)]
+pub struct Tenants {
+    by_id: HashMap<TenantId, Arc<TenantRules>>,
+}
+
+impl Tenants {
+    /// Makes the rules of a configuration ready.
+    pub fn new(config: &Config) -> Self {
+        let by_id = config
+            .tenants
+            .iter()
+            .map(|(id, tenant)| (id.clone(), Arc::new(TenantRules::new(id, tenant))))
+            .collect();
+        Self { by_id }
+    }
+
+    /// A tenant's rules.
+    pub fn get(&self, tenant: &TenantId) -> Option<Arc<TenantRules>> {
+        self.by_id.get(tenant).cloned()
+    }
+
+    /// All tenants, in no order.
+    pub fn ids(&self) -> impl Iterator<Item = &TenantId> {
+        self.by_id.keys()
+    }
+}
+
+/// What holds in one tenant.
+#[derive(Debug)]
+pub struct TenantRules {
+    id: TenantId,
+    everybody: RoleRuleSet,
+    roles: HashMap<Role, RoleRuleSet>,
+    limits: TenantLimits,
+    sanitize: Sanitize,
+    audit: Audit,
+    hide_without_scopes: bool,
+}
+
+impl TenantRules {
+    fn new(id: &TenantId, tenant: &Tenant) -> Self {
+        let roles = tenant
+            .roles
+            .iter()
+            .map(|(role, rules)| (role.clone(), RoleRuleSet::new(&rules.tools)))
+            .collect();
+        Self {
+            id: id.clone(),
+            everybody: RoleRuleSet::new(&tenant.tools),
+            roles,
+            limits: tenant.limits,
+            sanitize: tenant.sanitize,
+            audit: tenant.audit,
+            hide_without_scopes: tenant.hide_without_scopes,
+        }
+    }
+
+    /// The tenant.
+    pub fn id(&self) -> &TenantId {
+        &self.id
+    }
+
+    /// The rules for everybody in the tenant.
+    pub fn everybody(&self) -> &RoleRuleSet {
+        &self.everybody
+    }
+
+    /// The rules of one role, where the configuration has the role.
+    pub fn role(&self, role: &Role) -> Option<&RoleRuleSet> {
+        self.roles.get(role)
+    }
+
+    /// How often.
+    pub fn limits(&self) -> &TenantLimits {
+        &self.limits
+    }
+
+    /// What happens to findings.
+    pub fn sanitize(&self) -> &Sanitize {
+        &self.sanitize
+    }
+
+    /// How calls are recorded, where a tool's rule does not say.
+    pub fn audit(&self) -> &Audit {
+        &self.audit
+    }
+
+    /// Whether tools are hidden for which only scopes are missing.
+    pub fn hide_without_scopes(&self) -> bool {
+        self.hide_without_scopes
+    }
+}
+
+/// The allow and deny rules of everybody or of one role.
+#[derive(Debug, Default)]
+pub struct RoleRuleSet {
+    allow: Vec<CompiledRule>,
+    deny: Vec<CompiledRule>,
+}
+
+impl RoleRuleSet {
+    fn new(rules: &RuleSet) -> Self {
+        let compile = |rules: &[Rule]| rules.iter().map(CompiledRule::new).collect();
+        Self {
+            allow: compile(&rules.allow),
+            deny: compile(&rules.deny),
+        }
+    }
+
+    /// What may be used.
+    pub fn allow(&self) -> &[CompiledRule] {
+        &self.allow
+    }
+
+    /// What may not.
+    pub fn deny(&self) -> &[CompiledRule] {
+        &self.deny
+    }
+}
+
+/// One rule: every part that it gives must hold.
+#[derive(Clone, Debug)]
+pub struct CompiledRule {
+    name: Option<Glob>,
+    upstream: Option<UpstreamId>,
+    read_only: Option<bool>,
+    text: String,
+}
+
+impl CompiledRule {
+    fn new(rule: &Rule) -> Self {
+        Self {
+            name: rule.name.as_ref().map(Glob::new),
+            upstream: rule.upstream.clone(),
+            read_only: rule.read_only,
+            text: describe(rule),
+        }
+    }
+
+    /// Whether a tool fits the rule. Where upstream or hint are not known, a rule
+    /// that asks for them does not fit.
+    pub fn fits(&self, name: &str, upstream: Option<&UpstreamId>, read_only: Option<bool>) -> bool {
+        let named = self.name.as_ref().is_none_or(|glob| glob.matches(name));
+        let from = self
+            .upstream
+            .as_ref()
+            .is_none_or(|wanted| upstream == Some(wanted));
+        let hinted = self
+            .read_only
+            .is_none_or(|wanted| read_only == Some(wanted));
+        named && from && hinted
+    }
+
+    /// The rule as a person would write it.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+}
+
+fn describe(rule: &Rule) -> String {
+    let name = rule.name.as_ref().map(Pattern::as_str);
+    if let (Some(name), None, None) = (name, &rule.upstream, rule.read_only) {
+        return name.to_owned();
+    }
+    let parts = [
+        name.map(|name| format!("match: {name}")),
+        rule.upstream.as_ref().map(|id| format!("upstream: {id}")),
+        rule.read_only.map(|flag| format!("read_only: {flag}")),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    format!("{{ {} }}", parts.join(", "))
+}
+
+/// A glob taken apart once: most are a plain name or end in `*`, and those are
+/// told without walking.
+#[derive(Clone, Debug)]
+pub enum Glob {
+    /// `*`
+    Any,
+    /// No `*` and no `?`.
+    Exact(String),
+    /// A `*` at the end and no other sign.
+    Prefix(String),
+    /// Anything else.
+    Walked(Pattern),
+}
+
+impl Glob {
+    /// Takes a pattern apart.
+    pub fn new(pattern: &Pattern) -> Self {
+        let text = pattern.as_str();
+        let signs = |text: &str| text.contains(['*', '?']);
+        match text.strip_suffix('*') {
+            Some("") => Self::Any,
+            Some(prefix) if !signs(prefix) => Self::Prefix(prefix.to_owned()),
+            None if !signs(text) => Self::Exact(text.to_owned()),
+            _ => Self::Walked(pattern.clone()),
+        }
+    }
+
+    /// Whether a name fits.
+    pub fn matches(&self, name: &str) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Exact(text) => name == text,
+            Self::Prefix(prefix) => name.starts_with(prefix.as_str()),
+            Self::Walked(pattern) => pattern.matches(name),
+        }
+    }
+}
