@@ -18,6 +18,7 @@ mod tenants;
 mod tools;
 mod upstreams;
 mod values;
+mod watched;
 
 use std::path::PathBuf;
 
@@ -40,6 +41,7 @@ pub use upstreams::{
     Upstream, UpstreamKind,
 };
 pub use values::{ByteSize, Interval, Rate};
+pub use watched::WatchedFile;
 
 use crate::ids::{ProviderId, TenantId, UpstreamId};
 

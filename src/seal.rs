@@ -1,1 +1,11 @@
-//! (to be written)
+//! Sealing: what leaves the service and must come back unread and unchanged
+//! (session ids, cursors, `requestState`), and what is stored unreadable.
+//!
+//! AES-256-GCM under keys that come from the deployment's keys by HKDF, one per
+//! use and message. It knows no file, no session and no caller.
+
+mod keys;
+mod sealer;
+
+pub use keys::{Keys, KeysFault};
+pub use sealer::{Label, SealFault, Sealer};

@@ -1,0 +1,158 @@
+//! Where a provider's keys come from: a file, a URL, or discovery.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::config::{IdentityProvider, WatchedFile};
+use crate::jose::{KeySet, KeySetFault};
+use crate::outgoing::{Outgoing, OutgoingFault};
+
+/// Longest key set or metadata document that is read.
+const MAX_DOCUMENT: usize = 512 * 1024;
+
+/// Where the keys are.
+pub(super) enum Source {
+    /// On disk.
+    File(WatchedFile),
+    /// On the network.
+    Remote(Remote),
+}
+
+/// Keys on the network.
+pub(super) struct Remote {
+    issuer: String,
+    url: Option<String>,
+    outgoing: Arc<Outgoing>,
+}
+
+/// Why keys were not had; for the log.
+#[derive(Debug, Error)]
+pub(super) enum SourceFault {
+    #[error("{0}")]
+    Outgoing(#[from] OutgoingFault),
+    #[error("{0}")]
+    KeySet(#[from] KeySetFault),
+    #[error("the keys file cannot be read: {0}")]
+    File(#[from] io::Error),
+    #[error("the metadata document is not a JSON object with `issuer` and `jwks_uri`")]
+    Metadata,
+    #[error("the metadata document is of another issuer than the configured one")]
+    OtherIssuer,
+    #[error("the metadata document of an https issuer names keys that are not at https")]
+    NotHttps,
+}
+
+/// The part of a metadata document that is needed (RFC 8414 §2).
+#[derive(Deserialize)]
+struct Metadata {
+    issuer: String,
+    jwks_uri: String,
+}
+
+impl Source {
+    pub(super) fn new(provider: &IdentityProvider, outgoing: &Arc<Outgoing>) -> Self {
+        match &provider.jwks_file {
+            Some(path) => Self::File(WatchedFile::new(path)),
+            None => Self::Remote(Remote {
+                issuer: provider.issuer.clone(),
+                url: provider.jwks_url.clone(),
+                outgoing: Arc::clone(outgoing),
+            }),
+        }
+    }
+}
+
+impl Remote {
+    /// Fetches the keys, and how long they may be kept.
+    pub(super) async fn fetch(
+        &self,
+        timeout: Duration,
+    ) -> Result<(KeySet, Option<Duration>), SourceFault> {
+        let discovered;
+        let url = if let Some(url) = &self.url {
+            url
+        } else {
+            discovered = self.discover(timeout).await?;
+            &discovered
+        };
+        let fetched = self.outgoing.fetch_json(url, MAX_DOCUMENT, timeout).await?;
+        Ok((KeySet::parse(&fetched.text)?, fetched.max_age))
+    }
+
+    /// Asks at the place of `OpenID Connect Discovery` §4, then at that of RFC 8414
+    /// §3.1, unless the host itself does not answer.
+    async fn discover(&self, timeout: Duration) -> Result<String, SourceFault> {
+        let mut first = None;
+        for url in metadata_urls(&self.issuer) {
+            match self.metadata(&url, timeout).await {
+                Ok(keys) => return Ok(keys),
+                Err(SourceFault::Outgoing(fault))
+                    if !matches!(fault, OutgoingFault::Status { .. }) =>
+                {
+                    return Err(fault.into());
+                }
+                Err(fault) => first = first.or(Some(fault)),
+            }
+        }
+        Err(first.unwrap_or(SourceFault::Metadata))
+    }
+
+    async fn metadata(&self, url: &str, timeout: Duration) -> Result<String, SourceFault> {
+        let fetched = self.outgoing.fetch_json(url, MAX_DOCUMENT, timeout).await?;
+        let metadata: Metadata =
+            serde_json::from_str(&fetched.text).map_err(|_| SourceFault::Metadata)?;
+        if metadata.issuer != self.issuer {
+            return Err(SourceFault::OtherIssuer);
+        }
+        let https = |url: &str| url.starts_with("https://");
+        if https(&self.issuer) && !https(&metadata.jwks_uri) {
+            return Err(SourceFault::NotHttps);
+        }
+        Ok(metadata.jwks_uri)
+    }
+}
+
+fn metadata_urls(issuer: &str) -> Vec<String> {
+    let trimmed = issuer.strip_suffix('/').unwrap_or(issuer);
+    let appended = format!("{trimmed}/.well-known/openid-configuration");
+    let authority = trimmed.find("://").map_or(0, |at| at + 3);
+    let path = trimmed
+        .get(authority..)
+        .and_then(|rest| rest.find('/'))
+        .map_or(trimmed.len(), |at| authority + at);
+    let (origin, path) = trimmed.split_at(path);
+    let inserted = format!("{origin}/.well-known/oauth-authorization-server{path}");
+    vec![appended, inserted]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_places_of_metadata_are_those_of_the_specifications() {
+        for (issuer, appended, inserted) in [
+            (
+                "https://idp.example.com",
+                "https://idp.example.com/.well-known/openid-configuration",
+                "https://idp.example.com/.well-known/oauth-authorization-server",
+            ),
+            (
+                "https://idp.example.com/",
+                "https://idp.example.com/.well-known/openid-configuration",
+                "https://idp.example.com/.well-known/oauth-authorization-server",
+            ),
+            (
+                "https://idp.example.com:8443/realms/acme",
+                "https://idp.example.com:8443/realms/acme/.well-known/openid-configuration",
+                "https://idp.example.com:8443/.well-known/oauth-authorization-server/realms/acme",
+            ),
+        ] {
+            assert_eq!(metadata_urls(issuer), [appended, inserted]);
+        }
+    }
+}
