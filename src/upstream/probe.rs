@@ -1,0 +1,96 @@
+//! Tells a server's era over HTTP: a modern request first, `initialize` where the
+//! answer is not a modern one (MCP 2026-07-28 Streamable HTTP, Backward
+//! Compatibility).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::{Instant, timeout};
+
+use super::hearing::read;
+use super::http::Http;
+use super::link::{Answer, Reading, Refusal};
+use super::profile::{Profile, Verdict, is_modern_error};
+use super::sessions::SessionKey;
+use super::{UpstreamError, UpstreamRequest, message, modern, session};
+use crate::protocol::{Json, Message};
+
+/// Longest wait for the answer to the modern request. A legacy server may say
+/// nothing at all to it.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the server what it is. A legacy server's first session is the asking
+/// caller's.
+pub(super) async fn probe(
+    http: &Arc<Http>,
+    request: &UpstreamRequest,
+) -> Result<Profile, UpstreamError> {
+    let left = request.deadline.saturating_duration_since(Instant::now());
+    let discovered = timeout(PATIENCE.min(left / 2), discover(http, request)).await;
+    if let Ok(answered) = discovered
+        && let Some(profile) = answered?
+    {
+        return Ok(profile);
+    }
+    let session = session::open(http, request.credential.as_ref()).await?;
+    let profile = session.profile().clone();
+    if !profile.sessionless {
+        http.sessions.put(SessionKey::of(request), session).await;
+    }
+    Ok(profile)
+}
+
+/// The modern request; `None` where the answer is a legacy server's.
+async fn discover(
+    http: &Http,
+    request: &UpstreamRequest,
+) -> Result<Option<Profile>, UpstreamError> {
+    let id = http.next_id();
+    let headers = modern::own_headers("server/discover", request.credential.as_ref());
+    let answer = http.link.post(headers, message::discover(id)).await?;
+    let outcome = match http.link.read(answer).await {
+        Ok(Answer::Messages(reading)) => first_response(http, id, reading).await,
+        Ok(Answer::Accepted) => Ok(None),
+        Ok(Answer::Refused(refusal)) => return judge_refusal(refusal),
+        Err(fault) => Err(fault),
+    };
+    match outcome {
+        Ok(Some(outcome)) => Verdict::of(&outcome).into(),
+        // Whatever else it said is not what a modern server says.
+        Ok(None) | Err(UpstreamError::Garbage { .. }) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+async fn first_response(
+    http: &Http,
+    id: i64,
+    mut reading: Reading,
+) -> Result<Option<Result<Json, Json>>, UpstreamError> {
+    while let Some(json) = reading.next().await? {
+        if let Message::Response(response) = read(&json)? {
+            let given = response.id.as_ref();
+            let ours = given.is_none_or(|given| given.json().integer() == Some(id));
+            http.finish(reading);
+            return Ok(ours.then_some(response.outcome));
+        }
+    }
+    Ok(None)
+}
+
+fn judge_refusal(refusal: Refusal) -> Result<Option<Profile>, UpstreamError> {
+    if let Some(error) = refusal
+        .error
+        .as_ref()
+        .filter(|error| is_modern_error(error))
+    {
+        return Verdict::of(&Err(error.clone())).into();
+    }
+    match refusal.status {
+        // These say who may come, or when, and nothing of the era.
+        401 | 403 | 407 | 408 | 421 | 425 | 429 => Err(refusal.into_fault()),
+        // 500 and 501 are what some legacy servers make of a method they do not know.
+        400..=501 => Ok(None),
+        _ => Err(refusal.into_fault()),
+    }
+}
