@@ -8,7 +8,6 @@ mod health;
 mod snapshot;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -32,8 +31,8 @@ use crate::seal::{Keys, Label};
 use crate::store::Store;
 use crate::telemetry::{self, metrics::Metrics};
 
-pub(crate) use database::reader;
 pub use database::migrate;
+pub(crate) use database::reader;
 pub use explain::explain;
 
 use database::Database;
@@ -50,7 +49,7 @@ pub struct Listeners {
 /// Everything that lives as long as the process.
 pub(crate) struct App {
     pub(crate) id: ReplicaId,
-    pub(crate) path: PathBuf,
+    pub(crate) loaded: Loaded,
     pub(crate) clock: SharedClock,
     pub(crate) store: Arc<Store>,
     pub(crate) outgoing: Arc<Outgoing>,
@@ -71,7 +70,10 @@ pub(crate) struct App {
 /// When something that no retry mends is missing at the start: a port, a key, a schema that is too new.
 pub async fn run(loaded: Loaded, announce: impl FnOnce(&Listeners)) -> anyhow::Result<()> {
     let telemetry = &loaded.config.telemetry;
-    telemetry::init(&telemetry.log_filter, telemetry.log_format == crate::config::LogFormat::Json)?;
+    telemetry::init(
+        &telemetry.log_filter,
+        telemetry.log_format == crate::config::LogFormat::Json,
+    )?;
     for warning in &loaded.warnings {
         tracing::warn!(warning = %warning, "The configuration has something odd.");
     }
@@ -81,11 +83,18 @@ pub async fn run(loaded: Loaded, announce: impl FnOnce(&Listeners)) -> anyhow::R
     outcome
 }
 
-async fn serve(loaded: Loaded, database: &Database, announce: impl FnOnce(&Listeners)) -> anyhow::Result<()> {
+async fn serve(
+    loaded: Loaded,
+    database: &Database,
+    announce: impl FnOnce(&Listeners),
+) -> anyhow::Result<()> {
     let settings = loaded.config.server.clone();
     let public = bind(settings.listen).await?;
     let admin = bind(settings.admin_listen).await?;
-    let listening = Listeners { public: public.address, admin: admin.address };
+    let listening = Listeners {
+        public: public.address,
+        admin: admin.address,
+    };
     let app = Arc::new(App::build(loaded, database, listening.public)?);
     database.accept_schema(&app.store).await?;
     let background = background::start(&app);
@@ -97,9 +106,19 @@ async fn serve(loaded: Loaded, database: &Database, announce: impl FnOnce(&Liste
         metrics: Arc::clone(&app.metrics),
     };
     let patience = settings.drain_timeout.0;
-    let serving = tokio::spawn(http::serve(public, http::public_router(edge), lifecycle.listeners.clone(), patience));
+    let serving = tokio::spawn(http::serve(
+        public,
+        http::public_router(edge),
+        lifecycle.listeners.clone(),
+        patience,
+    ));
     let probes = http::admin_router(health::check(&app), Arc::clone(&app.metrics));
-    let probing = tokio::spawn(http::serve(admin, probes, lifecycle.background.clone(), std::time::Duration::ZERO));
+    let probing = tokio::spawn(http::serve(
+        admin,
+        probes,
+        lifecycle.background.clone(),
+        std::time::Duration::ZERO,
+    ));
     app.catalog.refresh_all().await;
     announce(&listening);
     tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
@@ -109,7 +128,9 @@ async fn serve(loaded: Loaded, database: &Database, announce: impl FnOnce(&Liste
     // Connections and calls end side by side: an answer needs both.
     let ended = async { tokio::join!(serving, app.server.finish_calls()) };
     if tokio::time::timeout(patience, ended).await.is_err() {
-        tracing::warn!("Calls were still running at the end of the drain; their records read `unknown`.");
+        tracing::warn!(
+            "Calls were still running at the end of the drain; their records read `unknown`."
+        );
     }
     app.auditor.close().await;
     app.catalog.shutdown().await;
@@ -122,7 +143,9 @@ async fn serve(loaded: Loaded, database: &Database, announce: impl FnOnce(&Liste
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
-    Listening::bind(address).await.with_context(|| format!("cannot listen on {address}"))
+    Listening::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}"))
 }
 
 impl App {
@@ -132,15 +155,26 @@ impl App {
         let id = new_replica_id(&*clock);
         let keys = keys(config)?;
         let store = Arc::new(database.connect(config)?);
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
         let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
         let sanitizer = Arc::new(Sanitizer::new());
-        let auditor = Arc::new(Auditor::start(Arc::clone(&store), id, Arc::clone(&clock), background::audit_observer(&metrics)));
+        let auditor = Arc::new(Auditor::start(
+            Arc::clone(&store),
+            id,
+            Arc::clone(&clock),
+            background::audit_observer(&metrics),
+        ));
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
         let snapshot = snapshot::make(&loaded, public, &outgoing, &clock)?;
-        let catalog = snapshot::catalog(&loaded.config, &sanitizer, &outgoing, &snapshot.credentials, &clock)?;
+        let catalog = snapshot::catalog(
+            &loaded.config,
+            &sanitizer,
+            &outgoing,
+            &snapshot.credentials,
+            &clock,
+        )?;
         let pipeline = Arc::new(Pipeline {
             catalog: Arc::clone(&catalog),
             limits: Arc::clone(&limits),
@@ -153,7 +187,12 @@ impl App {
         let lifetime = config.server.session_lifetime.0;
         let server = Arc::new(mcp::Server::new(mcp::Parts {
             pipeline,
-            sessions: Sessions::new(keys.sealer(Label::Session), Arc::clone(&store), Arc::clone(&clock), lifetime),
+            sessions: Sessions::new(
+                keys.sealer(Label::Session),
+                Arc::clone(&store),
+                Arc::clone(&clock),
+                lifetime,
+            ),
             relay: Relay::new(Arc::clone(&store), id),
             cursors: keys.sealer(Label::Cursor),
             streams: Arc::clone(&streams),
@@ -163,7 +202,7 @@ impl App {
         }));
         Ok(Self {
             id,
-            path: loaded.path,
+            loaded,
             clock,
             store,
             outgoing,

@@ -1,7 +1,11 @@
 //! The command line: one file per subcommand, exit codes, `--json` where a script
 //! would want it. The only module that prints.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "this module is what talks to the terminal")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "this module is what talks to the terminal"
+)]
 
 mod audit;
 mod call;
@@ -99,7 +103,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
 }
 
 fn on_runtime(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     let outcome = runtime.block_on(command);
     // A blocking read of standard input must not hold up the end.
     runtime.shutdown_background();

@@ -74,7 +74,10 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Dispatches to the upstreams that `catalog` holds.
     pub fn new(catalog: Arc<Catalog>) -> Self {
-        Self { catalog, breakers: Mutex::default() }
+        Self {
+            catalog,
+            breakers: Mutex::default(),
+        }
     }
 
     /// Runs one recorded call until its answer, its deadline or `cancel`.
@@ -91,9 +94,14 @@ impl Dispatcher {
         cancel: &CancellationToken,
     ) -> Result<Untrusted<Json>, DispatchFault> {
         let tool = call.tool();
-        let upstream = self.catalog.upstream(&tool.upstream).ok_or(DispatchFault::Gone)?;
+        let upstream = self
+            .catalog
+            .upstream(&tool.upstream)
+            .ok_or(DispatchFault::Gone)?;
         let breaker = self.breaker(&origin.tenant, tool);
-        breaker.admit(Instant::now()).map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
+        breaker
+            .admit(Instant::now())
+            .map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
         let credential = credentials.for_upstream(&tool.upstream)?;
         let deadline = Instant::now() + tool.timeout;
         let request = || UpstreamRequest {
@@ -115,14 +123,21 @@ impl Dispatcher {
             () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
             outcome = attempts(&*upstream, request, events, may_repeat(tool)) => outcome,
         };
-        breaker.settle(Instant::now(), outcome.as_ref().err().is_some_and(counts_as_failure));
+        breaker.settle(
+            Instant::now(),
+            outcome.as_ref().err().is_some_and(counts_as_failure),
+        );
         Ok(outcome?)
     }
 
     fn breaker(&self, tenant: &TenantId, tool: &Tool) -> Arc<Breaker> {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (tenant.clone(), tool.upstream.clone());
-        Arc::clone(breakers.entry(key).or_insert_with(|| Arc::new(Breaker::new(tool.breaker))))
+        Arc::clone(
+            breakers
+                .entry(key)
+                .or_insert_with(|| Arc::new(Breaker::new(tool.breaker))),
+        )
     }
 }
 
@@ -148,7 +163,9 @@ async fn attempts(
 }
 
 fn may_repeat(tool: &Tool) -> bool {
-    tool.rule.idempotent.unwrap_or(tool.definition.read_only() || tool.definition.idempotent())
+    tool.rule
+        .idempotent
+        .unwrap_or(tool.definition.read_only() || tool.definition.idempotent())
 }
 
 fn params(call: &ValidCall) -> Json {

@@ -27,7 +27,7 @@ use crate::mcp::Server;
 use crate::telemetry::metrics::Metrics;
 use crate::tenancy::Tenants;
 
-pub use admin::{Health, admin_router};
+pub use admin::{Health, HealthCheck, admin_router};
 pub use base::Base;
 pub use edge::EdgeLimiter;
 pub use router::public_router;
@@ -43,7 +43,7 @@ pub struct Snapshot {
     /// What the service is called.
     pub base: Base,
     /// Whose tokens are believed.
-    pub identity: Identity,
+    pub identity: Arc<Identity>,
     /// The tenants' rules.
     pub tenants: Tenants,
     /// Credentials for upstreams.

@@ -38,7 +38,10 @@ impl Lifecycle {
     pub async fn drain(&self, stop: Stop, delay: Duration) {
         self.unready.store(true, Ordering::Release);
         if stop == Stop::Orderly {
-            tracing::info!(delay_ms = delay.as_millis(), "Stopping: readiness is off, requests are still served.");
+            tracing::info!(
+                delay_ms = delay.as_millis(),
+                "Stopping: readiness is off, requests are still served."
+            );
             tokio::time::sleep(delay).await;
         }
         self.streams.cancel();
@@ -68,7 +71,11 @@ mod tests {
         let lifecycle = Lifecycle::default();
         let drain = lifecycle.drain(Stop::Orderly, Duration::from_secs(5));
         tokio::pin!(drain);
-        assert!(tokio::time::timeout(Duration::from_secs(4), &mut drain).await.is_err());
+        assert!(
+            tokio::time::timeout(Duration::from_secs(4), &mut drain)
+                .await
+                .is_err()
+        );
         assert!(!lifecycle.is_ready() && !lifecycle.listeners.is_cancelled());
         drain.await;
         assert!(lifecycle.listeners.is_cancelled() && lifecycle.streams.is_cancelled());

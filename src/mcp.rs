@@ -134,7 +134,7 @@ pub struct Server {
     inflight: Arc<InFlight>,
     listeners: Listeners,
     cursors: Sealer,
-    streams: StreamCaps,
+    streams: Arc<StreamCaps>,
     clock: SharedClock,
     page_size: usize,
     tasks: TaskTracker,
@@ -152,7 +152,7 @@ pub struct Parts {
     /// Seals cursors.
     pub cursors: Sealer,
     /// Caps on open streams.
-    pub streams: StreamCaps,
+    pub streams: Arc<StreamCaps>,
     /// Time.
     pub clock: SharedClock,
     /// Most tools on one page of a list.

@@ -85,7 +85,7 @@ pub struct Answered {
 impl Pipeline {
     /// Runs one call to its end. Always answers, always records, or says that it could not.
     pub async fn call(&self, call: Call) -> Answered {
-        let _running = self.metrics.call_begins();
+        let _running = self.metrics.inflight_call();
         let mut record = Record::open(&call, &*self.clock);
         let outcome = match self.steps(&call, &mut record).await {
             Ok(finished) => finished,
@@ -96,23 +96,36 @@ impl Pipeline {
     }
 
     /// Records a request that never became a call: malformed, or not readable at all.
-    pub async fn refuse_unread(&self, attempt: &Attempt, context: &TenantContext, refusal: Refusal) -> Answered {
+    pub async fn refuse_unread(
+        &self,
+        attempt: &Attempt,
+        context: &TenantContext,
+        refusal: Refusal,
+    ) -> Answered {
         let record = Record::of_unread(attempt, context, &*self.clock);
         self.refuse(&record, refusal).await
     }
 
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
-        let (valid, _admissions) = self.admitted(call, record)?;
+        let (valid, _admission) = self.admitted(call, record)?;
         record.keep_arguments(&valid, &self.sanitizer, call.context.rules());
-        let recorded = self.auditor.start(record.facts(), record.durability()).await.map_err(Refusal::AuditUnavailable)?;
+        let recorded = self
+            .auditor
+            .start(record.facts(), record.durability())
+            .await
+            .map_err(Refusal::AuditUnavailable)?;
         call.events.started();
         let cleaned = self.dispatched(call, &valid, &recorded, record).await;
         Ok(self.finished(recorded, record, cleaned).await)
     }
 
     /// Everything that can refuse before anything is dispatched.
-    fn admitted(&self, call: &Call, record: &mut Record) -> Result<(ValidCall, [Admission; 2]), Refusal> {
+    fn admitted(
+        &self,
+        call: &Call,
+        record: &mut Record,
+    ) -> Result<(ValidCall, Admission), Refusal> {
         let context = &call.context;
         let admission = self.limits.admit(context, Cost::Call)?;
         let view = self.catalog.view(context.tenant_id());
@@ -120,18 +133,30 @@ impl Pipeline {
         record.name_tool(&tool);
         let missing = visibility::missing_scopes(context, &tool);
         if !missing.is_empty() {
-            return Err(Refusal::MissingScopes { needed: visibility::all_scopes(context, &tool) });
+            return Err(Refusal::MissingScopes {
+                needed: visibility::all_scopes(context, &tool),
+            });
         }
-        let per_tool = self.limits.admit_tool(context, tool.rule.class.as_ref())?;
+        let admission = match &tool.rule.class {
+            Some(class) => admission.merge(self.limits.admit_tool(context, class)?),
+            None => admission,
+        };
         if let Some(headers) = &call.param_headers {
             arguments::check_headers(&tool, call.arguments.as_ref(), headers)?;
         }
         let valid = arguments::check(&tool, call.arguments.clone())?;
-        Ok((valid, [admission, per_tool]))
+        Ok((valid, admission))
     }
 
-    fn seen(&self, context: &TenantContext, view: &View, name: &str) -> Result<Visible<Tool>, Refusal> {
-        visibility::see(context, view, name).map_err(|_| Refusal::UnknownTool { name: record::shortened(name) })
+    fn seen(
+        &self,
+        context: &TenantContext,
+        view: &View,
+        name: &str,
+    ) -> Result<Visible<Tool>, Refusal> {
+        visibility::see(context, view, name).map_err(|_| Refusal::UnknownTool {
+            name: record::shortened(name),
+        })
     }
 
     /// Runs the tool while its events are cleaned and handed on; cleans the result.
@@ -142,7 +167,7 @@ impl Pipeline {
         recorded: &Recorded,
         record: &mut Record,
     ) -> Result<CleanResult, Refusal> {
-        let rules = &call.context.rules().sanitize;
+        let rules = call.context.rules().sanitize();
         let (sender, receiver) = tokio::sync::mpsc::channel(events::BACKLOG);
         let origin = Origin {
             tenant: call.context.tenant_id().clone(),
@@ -153,7 +178,14 @@ impl Pipeline {
             trace: call.meta.traceparent.clone(),
         };
         let begun = tokio::time::Instant::now();
-        let running = self.dispatcher.call(valid, recorded, origin, &call.credentials, sender, &call.cancel);
+        let running = self.dispatcher.call(
+            valid,
+            recorded,
+            origin,
+            &call.credentials,
+            sender,
+            &call.cancel,
+        );
         let cleaning = events::clean(receiver, &self.sanitizer, rules, &call.events);
         let (answer, findings) = tokio::join!(running, cleaning);
         record.upstream_took(begun.elapsed(), findings);
@@ -169,12 +201,27 @@ impl Pipeline {
     }
 
     /// Makes the outcome durable, or withholds it.
-    async fn finished(&self, recorded: Recorded, record: &Record, cleaned: Result<CleanResult, Refusal>) -> Answered {
-        match self.auditor.finish(recorded, record.finish(&cleaned, &*self.clock)).await {
-            Ok(receipt) => Answered { outcome: cleaned, receipt: Some(receipt) },
+    async fn finished(
+        &self,
+        recorded: Recorded,
+        record: &Record,
+        cleaned: Result<CleanResult, Refusal>,
+    ) -> Answered {
+        match self
+            .auditor
+            .finish(recorded, record.finish(&cleaned, &*self.clock))
+            .await
+        {
+            Ok(receipt) => Answered {
+                outcome: cleaned,
+                receipt: Some(receipt),
+            },
             Err(fault) => {
                 tracing::error!(call.id = %record.call_id(), error = %fault, "The outcome of a call could not be recorded; its result is withheld.");
-                Answered { outcome: Err(Refusal::Withheld), receipt: None }
+                Answered {
+                    outcome: Err(Refusal::Withheld),
+                    receipt: None,
+                }
             }
         }
     }
@@ -182,12 +229,25 @@ impl Pipeline {
     /// Records a refusal. One that cannot be recorded reads as unavailable.
     async fn refuse(&self, record: &Record, refusal: Refusal) -> Answered {
         if matches!(refusal, Refusal::AuditUnavailable(_)) {
-            return Answered { outcome: Err(refusal), receipt: None };
+            return Answered {
+                outcome: Err(refusal),
+                receipt: None,
+            };
         }
-        let finish = Finish { outcome: Outcome::Refused(refusal.step()), reason: Some(refusal.reason()), ..record.empty_finish(&*self.clock) };
+        let finish = Finish {
+            outcome: Outcome::Refused(refusal.step()),
+            reason: Some(refusal.reason()),
+            ..record.empty_finish(&*self.clock)
+        };
         match self.auditor.refuse(record.facts(), finish).await {
-            Ok(receipt) => Answered { outcome: Err(refusal), receipt: Some(receipt) },
-            Err(fault) => Answered { outcome: Err(Refusal::AuditUnavailable(fault)), receipt: None },
+            Ok(receipt) => Answered {
+                outcome: Err(refusal),
+                receipt: Some(receipt),
+            },
+            Err(fault) => Answered {
+                outcome: Err(Refusal::AuditUnavailable(fault)),
+                receipt: None,
+            },
         }
     }
 }

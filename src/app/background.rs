@@ -23,10 +23,26 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
     let tracker = TaskTracker::new();
     let ended = &app.lifecycle.background;
     tracker.spawn(Arc::clone(&app.catalog).run(ended.clone()));
-    tracker.spawn(ended.clone().run_until_cancelled_owned(heartbeat(Arc::clone(app))));
-    tracker.spawn(ended.clone().run_until_cancelled_owned(hear(Arc::clone(app))));
-    tracker.spawn(ended.clone().run_until_cancelled_owned(follow_file(Arc::clone(app))));
-    tracker.spawn(ended.clone().run_until_cancelled_owned(tidy(Arc::clone(app))));
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(heartbeat(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(hear(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(follow_file(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(tidy(Arc::clone(app))),
+    );
     tracker.close();
     tracker
 }
@@ -34,7 +50,10 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
 async fn heartbeat(app: Arc<App>) {
     let mut away = false;
     loop {
-        let beat = app.store.update_replica_heartbeat(app.id, env!("CARGO_PKG_VERSION")).await;
+        let beat = app
+            .store
+            .update_replica_heartbeat(app.id, env!("CARGO_PKG_VERSION"))
+            .await;
         match (&beat, away) {
             (Err(error), false) => tracing::warn!(%error, "The heartbeat could not be written."),
             (Ok(()), true) => tracing::info!("The database is back."),
@@ -51,29 +70,35 @@ async fn hear(app: Arc<App>) {
     while let Some(message) = messages.recv().await {
         match Json::parse(Bytes::from(message), &JsonLimits::CALLER) {
             Ok(message) => app.server.heard(&message).await,
-            Err(error) => tracing::warn!(%error, "A message from another replica could not be read."),
+            Err(error) => {
+                tracing::warn!(%error, "A message from another replica could not be read.")
+            }
         }
     }
 }
 
 /// The changed configuration file. A wrong one is refused whole.
 async fn follow_file(app: Arc<App>) {
-    let mut watch = match Watch::new(&app.path, config::environment()) {
-        Ok(watch) => watch,
-        Err(error) => {
-            tracing::warn!(%error, "The configuration file cannot be watched; a change takes effect at the next start.");
-            return;
-        }
-    };
+    let mut watch = Watch::start(
+        &app.loaded,
+        config::environment(),
+        &app.lifecycle.background,
+    );
     while let Some(changed) = watch.recv().await {
         let outcome = match changed {
-            Ok(loaded) => app.adopt(&loaded).await.map_err(|error| format!("{error:#}")),
+            Ok(loaded) => app
+                .adopt(&loaded)
+                .await
+                .map_err(|error| format!("{error:#}")),
             Err(faults) => Err(config::render(&faults.0)),
         };
-        app.metrics.reloaded(outcome.is_ok());
+        app.metrics.config_reload(outcome.is_ok());
         match outcome {
             Ok(()) => tracing::info!("The changed configuration is in force."),
-            Err(faults) => tracing::error!(faults, "The changed configuration is wrong and was refused; the old one stays in force."),
+            Err(faults) => tracing::error!(
+                faults,
+                "The changed configuration is wrong and was refused; the old one stays in force."
+            ),
         }
     }
 }
@@ -95,7 +120,7 @@ struct Observer(Arc<Metrics>);
 
 impl AuditObserver for Observer {
     fn batch(&self, _lane: LaneName, size: usize, took: Duration) {
-        self.0.audit_batch(size, took);
+        self.0.audit_committed(size, took);
     }
 
     fn failure(&self, _lane: LaneName) {

@@ -18,11 +18,19 @@ impl Database {
     /// Finds the database, or starts one and brings it to this release's schema.
     pub(super) async fn open(config: &Config) -> anyhow::Result<Self> {
         let Some(embedded) = &config.database.embedded else {
-            return Ok(Self { url: url(config)?, own: None });
+            return Ok(Self {
+                url: url(config)?,
+                own: None,
+            });
         };
         let settings = Settings::new(&embedded.data_dir, config::inherited_environment());
-        let own = EmbeddedPostgres::start(settings).await.context("the embedded Postgres did not start")?;
-        let database = Self { url: own.url().clone(), own: Some(own) };
+        let own = EmbeddedPostgres::start(settings)
+            .await
+            .context("the embedded Postgres did not start")?;
+        let database = Self {
+            url: own.url().clone(),
+            own: Some(own),
+        };
         store::migrate(&database.settings(config), SystemClock.now().date()).await?;
         Ok(database)
     }
@@ -47,10 +55,16 @@ impl Database {
     /// behind, is waited for: alive and not ready.
     pub(super) async fn accept_schema(&self, store: &Store) -> anyhow::Result<()> {
         match store.schema_state().await {
-            Ok(SchemaState::Newer) => bail!("the database has the schema of a newer release; run that release, nothing was changed"),
-            Ok(SchemaState::Behind) => tracing::warn!("The database has an older schema; waiting for `toolgate migrate`."),
+            Ok(SchemaState::Newer) => bail!(
+                "the database has the schema of a newer release; run that release, nothing was changed"
+            ),
+            Ok(SchemaState::Behind) => {
+                tracing::warn!("The database has an older schema; waiting for `toolgate migrate`.")
+            }
             Ok(SchemaState::Current) => {}
-            Err(error) => tracing::warn!(%error, "The database is away; calls are refused until it is back."),
+            Err(error) => {
+                tracing::warn!(%error, "The database is away; calls are refused until it is back.")
+            }
         }
         Ok(())
     }
@@ -83,7 +97,10 @@ pub async fn migrate(loaded: &Loaded) -> anyhow::Result<()> {
     if config.database.embedded.is_some() {
         bail!("an embedded database is brought to this release's schema when the service starts");
     }
-    let database = Database { url: url(config)?, own: None };
+    let database = Database {
+        url: url(config)?,
+        own: None,
+    };
     store::migrate(&database.settings(config), SystemClock.now().date()).await?;
     Ok(())
 }
@@ -93,7 +110,8 @@ pub async fn migrate(loaded: &Loaded) -> anyhow::Result<()> {
 pub(crate) async fn reader(loaded: &Loaded) -> anyhow::Result<Store> {
     let config = &loaded.config;
     let url = match &config.database.embedded {
-        Some(embedded) => EmbeddedPostgres::running_url(&embedded.data_dir).context("the embedded Postgres is not running: start the service first")?,
+        Some(embedded) => EmbeddedPostgres::running_url(&embedded.data_dir)
+            .context("the embedded Postgres is not running: start the service first")?,
         None => url(config)?,
     };
     let database = Database { url, own: None };

@@ -18,11 +18,26 @@ use super::snapshot;
 ///
 /// # Errors
 /// When the configuration cannot be put to work.
-pub async fn explain(loaded: &Loaded, tenant: &TenantId, roles: &[Role], scopes: &[Scope], tool: &str) -> anyhow::Result<Explanation> {
+pub async fn explain(
+    loaded: &Loaded,
+    tenant: &TenantId,
+    roles: &[Role],
+    scopes: &[Scope],
+    tool: &str,
+) -> anyhow::Result<Explanation> {
     let clock: SharedClock = Arc::new(SystemClock);
     let outgoing = Arc::new(Outgoing::new(&loaded.config.outgoing)?);
-    let credentials = Arc::new(Credentials::new(&loaded.config.upstreams));
-    let catalog = snapshot::catalog(&loaded.config, &Arc::new(Sanitizer::new()), &outgoing, &credentials, &clock)?;
+    let credentials = Arc::new(Credentials::new(
+        &loaded.config.upstreams,
+        Arc::clone(&clock),
+    )?);
+    let catalog = snapshot::catalog(
+        &loaded.config,
+        &Arc::new(Sanitizer::new()),
+        &outgoing,
+        &credentials,
+        &clock,
+    )?;
     catalog.refresh_all().await;
     let tenants = Tenants::new(&loaded.config);
     let view = catalog.view(tenant);

@@ -23,17 +23,29 @@ pub(super) fn check(app: &Arc<App>) -> HealthCheck {
 impl App {
     async fn health(&self) -> Health {
         let checks = vec![
-            ("lifecycle", if self.lifecycle.is_ready() { String::new() } else { "stopping".to_owned() }),
+            (
+                "lifecycle",
+                if self.lifecycle.is_ready() {
+                    String::new()
+                } else {
+                    "stopping".to_owned()
+                },
+            ),
             ("database", self.database().await),
             ("upstreams", self.required_upstreams()),
         ];
-        Health { ready: checks.iter().all(|(_, matter)| matter.is_empty()), checks }
+        Health {
+            ready: checks.iter().all(|(_, matter)| matter.is_empty()),
+            checks,
+        }
     }
 
     async fn database(&self) -> String {
         match tokio::time::timeout(PATIENCE, self.store.schema_state()).await {
             Ok(Ok(SchemaState::Current)) => String::new(),
-            Ok(Ok(SchemaState::Behind)) => "the schema is older than this release: run `toolgate migrate`".to_owned(),
+            Ok(Ok(SchemaState::Behind)) => {
+                "the schema is older than this release: run `toolgate migrate`".to_owned()
+            }
             Ok(Ok(SchemaState::Newer)) => "the schema is newer than this release".to_owned(),
             Ok(Err(_)) => "no connection".to_owned(),
             Err(_) => "no answer in time".to_owned(),
@@ -43,7 +55,13 @@ impl App {
     /// The required upstreams whose tools are not known.
     fn required_upstreams(&self) -> String {
         let snapshot = self.current.load();
-        let required = |id: &crate::ids::UpstreamId| snapshot.config.upstreams.get(id).is_some_and(|upstream| upstream.required);
+        let required = |id: &crate::ids::UpstreamId| {
+            snapshot
+                .config
+                .upstreams
+                .get(id)
+                .is_some_and(|upstream| upstream.required)
+        };
         let away: Vec<String> = self
             .catalog
             .health()
@@ -51,6 +69,10 @@ impl App {
             .filter(|(id, health)| required(id) && !health.is_up())
             .map(|(id, _)| id.to_string())
             .collect();
-        if away.is_empty() { String::new() } else { format!("away: {}", away.join(", ")) }
+        if away.is_empty() {
+            String::new()
+        } else {
+            format!("away: {}", away.join(", "))
+        }
     }
 }

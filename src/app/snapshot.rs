@@ -17,16 +17,31 @@ use crate::sanitize::Sanitizer;
 use crate::tenancy::Tenants;
 
 /// What requests run under.
-pub(super) fn make(loaded: &Loaded, public: SocketAddr, outgoing: &Arc<Outgoing>, clock: &SharedClock) -> anyhow::Result<Snapshot> {
+pub(super) fn make(
+    loaded: &Loaded,
+    public: SocketAddr,
+    outgoing: &Arc<Outgoing>,
+    clock: &SharedClock,
+) -> anyhow::Result<Snapshot> {
     let config = loaded.config.clone();
     let server = &config.server;
     Ok(Snapshot {
         digest: loaded.digest,
-        base: Base::new(server.public_url.clone(), public, server.trusted_proxies.clone()),
-        identity: Identity::new(&config.identity_providers, Arc::clone(outgoing), Arc::clone(clock)),
+        base: Base::new(
+            server.public_url.clone(),
+            public,
+            server.trusted_proxies.clone(),
+        ),
+        identity: Arc::new(
+            Identity::new(&config.identity_providers, outgoing, Arc::clone(clock))
+                .context("identity_providers")?,
+        ),
         tenants: Tenants::new(&config),
-        credentials: Arc::new(Credentials::new(&config.upstreams)),
-        edge: EdgeLimiter::new(&config.edge).ok_or_else(|| anyhow!("edge.per_address: rate and burst must be above 0"))?,
+        credentials: Arc::new(
+            Credentials::new(&config.upstreams, Arc::clone(clock)).context("upstreams")?,
+        ),
+        edge: EdgeLimiter::new(&config.edge)
+            .ok_or_else(|| anyhow!("edge.per_address: rate and burst must be above 0"))?,
         config,
     })
 }
@@ -39,7 +54,14 @@ pub(super) fn catalog(
     credentials: &Arc<Credentials>,
     clock: &SharedClock,
 ) -> anyhow::Result<Arc<Catalog>> {
-    Catalog::new(config, Arc::clone(sanitizer), Arc::clone(outgoing), Arc::clone(credentials), Arc::clone(clock)).context("upstreams")
+    Catalog::new(
+        config,
+        Arc::clone(sanitizer),
+        Arc::clone(outgoing),
+        Arc::clone(credentials),
+        Arc::clone(clock),
+    )
+    .context("upstreams")
 }
 
 impl App {
@@ -56,9 +78,14 @@ impl App {
             next.identity = running.identity.clone();
         }
         for key in needs_restart(&running.config, &next.config) {
-            tracing::warn!(key, "This part of the configuration changed; it takes effect at the next start.");
+            tracing::warn!(
+                key,
+                "This part of the configuration changed; it takes effect at the next start."
+            );
         }
-        self.catalog.reconfigure(&next.config, &next.credentials).await?;
+        self.catalog
+            .reconfigure(&next.config, &next.credentials)
+            .await?;
         self.streams.reconfigure(next.config.streams);
         self.current.store(Arc::new(next));
         self.epoch.send_modify(|epoch| *epoch += 1);
@@ -70,11 +97,18 @@ impl App {
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let changed = [
         ("server.listen", old.server.listen != new.server.listen),
-        ("server.admin_listen", old.server.admin_listen != new.server.admin_listen),
+        (
+            "server.admin_listen",
+            old.server.admin_listen != new.server.admin_listen,
+        ),
         ("database", old.database != new.database),
         ("keys_file", old.keys_file != new.keys_file),
         ("outgoing", old.outgoing != new.outgoing),
         ("telemetry", old.telemetry != new.telemetry),
     ];
-    changed.into_iter().filter(|(_, changed)| *changed).map(|(key, _)| key).collect()
+    changed
+        .into_iter()
+        .filter(|(_, changed)| *changed)
+        .map(|(key, _)| key)
+        .collect()
 }

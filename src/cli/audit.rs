@@ -82,7 +82,13 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 async fn search(options: Options) -> anyhow::Result<ExitCode> {
     let store = app::reader(&super::check::load(&options.config)?).await?;
-    let page = audit::search(&store, &filter(&options)?, options.cursor.as_deref(), options.limit).await?;
+    let page = audit::search(
+        &store,
+        &filter(&options)?,
+        options.cursor.as_deref(),
+        options.limit,
+    )
+    .await?;
     for entry in &page.entries {
         print_entry(entry, options.json)?;
     }
@@ -103,10 +109,25 @@ async fn tail(options: Options) -> anyhow::Result<ExitCode> {
 }
 
 fn filter(options: &Options) -> anyhow::Result<Filter> {
-    let call_id = options.call_id.as_deref().map(str::parse).transpose().context("--call-id is no UUID")?;
+    let call_id = options
+        .call_id
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .context("--call-id is no UUID")?;
     Ok(Filter {
-        since: options.since.as_deref().map(moment).transpose().context("--since")?,
-        until: options.until.as_deref().map(moment).transpose().context("--until")?,
+        since: options
+            .since
+            .as_deref()
+            .map(moment)
+            .transpose()
+            .context("--since")?,
+        until: options
+            .until
+            .as_deref()
+            .map(moment)
+            .transpose()
+            .context("--until")?,
         tenant: options.tenant.clone(),
         subject: options.subject.clone(),
         client: options.client.clone(),
@@ -123,7 +144,8 @@ fn moment(text: &str) -> anyhow::Result<OffsetDateTime> {
     if let Ok(ago) = text.parse::<Interval>() {
         return Ok(SystemClock.now() - ago.0);
     }
-    OffsetDateTime::parse(text, &Rfc3339).context("write a time such as 2026-07-28T12:00:00Z, or how long ago, such as 1h")
+    OffsetDateTime::parse(text, &Rfc3339)
+        .context("write a time such as 2026-07-28T12:00:00Z, or how long ago, such as 1h")
 }
 
 fn print_entry(entry: &Entry, json: bool) -> anyhow::Result<()> {

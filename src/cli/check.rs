@@ -32,13 +32,20 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
             println!("{} is in order.", options.config.display());
         }
     }
-    Ok(if wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    Ok(if wrong {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 /// The configuration for a command that needs one.
 pub(super) fn load(path: &Path) -> anyhow::Result<Loaded> {
     match config::load(path, &config::environment()) {
         Ok(loaded) => Ok(loaded),
-        Err(faults) => bail!("the configuration is wrong\n{}", config::render(&faults.0).trim_end()),
+        Err(faults) => bail!(
+            "the configuration is wrong\n{}",
+            config::render(&faults.0).trim_end()
+        ),
     }
 }

@@ -34,13 +34,25 @@ pub(super) struct Options {
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let loaded = super::check::load(&options.config)?;
     let tenant = TenantId::new(options.tenant.as_str());
-    let roles: Vec<Role> = options.role.iter().map(|role| Role::new(role.as_str())).collect();
-    let scopes: Vec<Scope> = options.scope.iter().map(|scope| Scope::new(scope.as_str())).collect();
+    let roles: Vec<Role> = options
+        .role
+        .iter()
+        .map(|role| Role::new(role.as_str()))
+        .collect();
+    let scopes: Vec<Scope> = options
+        .scope
+        .iter()
+        .map(|scope| Scope::new(scope.as_str()))
+        .collect();
     let explanation = app::explain(&loaded, &tenant, &roles, &scopes, &options.tool).await?;
     if options.json {
         println!("{}", serde_json::to_string(&explanation)?);
     } else {
         println!("{explanation}");
     }
-    Ok(if explanation.allowed() { ExitCode::SUCCESS } else { ExitCode::from(2) })
+    Ok(if explanation.allowed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(2)
+    })
 }

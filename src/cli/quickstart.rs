@@ -31,12 +31,19 @@ pub(super) struct Options {
 
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     if !options.listen.ip().is_loopback() {
-        bail!("quickstart is for one machine: --listen must be a loopback address, got {}", options.listen);
+        bail!(
+            "quickstart is for one machine: --listen must be a loopback address, got {}",
+            options.listen
+        );
     }
     let data = Data::prepare(options.data_dir, options.listen, options.admin_listen)?;
     let loaded = match config::load(&data.config_file(), &config::environment()) {
         Ok(loaded) => loaded,
-        Err(faults) => bail!("the configuration in {} is wrong\n{}", data.folder().display(), config::render(&faults.0)),
+        Err(faults) => bail!(
+            "the configuration in {} is wrong\n{}",
+            data.folder().display(),
+            config::render(&faults.0)
+        ),
     };
     eprintln!("Starting: database and sample tools …");
     app::run(loaded, |listening| welcome::print(&data, listening)).await?;

@@ -26,6 +26,9 @@ pub(super) struct Options {
 
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let data = quickstart::Data::find(options.data_dir.clone())?;
-    println!("{}", data.token(&options.user, options.resource.as_deref(), options.lifetime)?);
+    println!(
+        "{}",
+        data.token(&options.user, options.resource.as_deref(), options.lifetime)?
+    );
     Ok(ExitCode::SUCCESS)
 }

@@ -35,6 +35,8 @@ pub struct Server {
     pub session_lifetime: Interval,
     /// Time between comment lines on a quiet stream.
     pub keep_alive: Interval,
+    /// Most tools on one page of `tools/list`.
+    pub page_size: usize,
 }
 
 impl Default for Server {
@@ -51,6 +53,7 @@ impl Default for Server {
             drain_timeout: Interval::seconds(30),
             session_lifetime: Interval::seconds(24 * 3600),
             keep_alive: Interval::seconds(15),
+            page_size: 200,
         }
     }
 }

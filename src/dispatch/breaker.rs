@@ -24,7 +24,10 @@ struct State {
 
 impl Breaker {
     pub(super) fn new(settings: config::Breaker) -> Self {
-        Self { settings, state: Mutex::default() }
+        Self {
+            settings,
+            state: Mutex::default(),
+        }
     }
 
     /// Lets a call through, or says how long to wait. The one call that tries an
@@ -62,17 +65,27 @@ mod tests {
 
     #[test]
     fn it_opens_after_failures_in_a_row_and_lets_one_try() {
-        let breaker = Breaker::new(config::Breaker { failures: 2, open_for: Interval::seconds(10) });
+        let breaker = Breaker::new(config::Breaker {
+            failures: 2,
+            open_for: Interval::seconds(10),
+        });
         let start = Instant::now();
         breaker.settle(start, true);
         breaker.settle(start, false);
         breaker.settle(start, true);
-        assert!(breaker.admit(start).is_ok(), "a success in between counts the failures anew");
+        assert!(
+            breaker.admit(start).is_ok(),
+            "a success in between counts the failures anew"
+        );
         breaker.settle(start, true);
         assert_eq!(breaker.admit(start), Err(Duration::from_secs(10)));
         let later = start + Duration::from_secs(10);
         assert!(breaker.admit(later).is_ok(), "one may try");
-        assert_eq!(breaker.admit(later), Err(Duration::from_secs(10)), "and only one");
+        assert_eq!(
+            breaker.admit(later),
+            Err(Duration::from_secs(10)),
+            "and only one"
+        );
         breaker.settle(later, false);
         assert!(breaker.admit(later).is_ok());
     }

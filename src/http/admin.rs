@@ -42,9 +42,18 @@ pub fn admin_router(health: HealthCheck, metrics: Arc<Metrics>) -> Router {
 
 async fn ready(State(admin): State<Admin>) -> Response {
     let health = (admin.health)().await;
-    let status = if health.ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if health.ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     let body = serde_json::to_string(&health).unwrap_or_default();
-    (status, [(header::CONTENT_TYPE, "application/json")], body + "\n").into_response()
+    (
+        status,
+        [(header::CONTENT_TYPE, "application/json")],
+        body + "\n",
+    )
+        .into_response()
 }
 
 async fn metrics_text(State(admin): State<Admin>) -> Response {

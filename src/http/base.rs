@@ -20,7 +20,16 @@ pub struct Base {
 impl Base {
     /// From `server.public_url`, `server.listen` and `server.trusted_proxies`.
     pub fn new(configured: Option<String>, listen: SocketAddr, trusted: Vec<IpNet>) -> Self {
-        Self { configured, listen, trusted }
+        Self {
+            configured,
+            listen,
+            trusted,
+        }
+    }
+
+    /// The address that is listened on.
+    pub fn listen(&self) -> SocketAddr {
+        self.listen
     }
 
     /// The configured text.
@@ -40,9 +49,16 @@ impl Base {
             return configured.clone();
         }
         if self.trusts(peer) {
-            let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).filter(|text| is_authority(text));
+            let text = |name: &str| {
+                headers
+                    .get(name)
+                    .and_then(|value| value.to_str().ok())
+                    .filter(|text| is_authority(text))
+            };
             if let Some(host) = text("x-forwarded-host").or_else(|| text(header::HOST.as_str())) {
-                let secure = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+                let secure = headers
+                    .get("x-forwarded-proto")
+                    .is_some_and(|proto| proto == "https");
                 return format!("{}://{host}", if secure { "https" } else { "http" });
             }
         }
@@ -52,7 +68,10 @@ impl Base {
 
 /// Whether a text can stand between `//` and `/` of a URL without changing its meaning.
 fn is_authority(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']' | b'_'))
+    !text.is_empty()
+        && text.bytes().all(|b| {
+            b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']' | b'_')
+        })
 }
 
 /// The URL of an endpoint: the resource identifier of RFC 8707 and RFC 9728.
@@ -66,11 +85,15 @@ pub(super) fn resource(base: &str, tenant: Option<&TenantId>) -> String {
 /// The URL of an endpoint's metadata: the path goes behind the well-known part
 /// (RFC 9728 §3.1), whatever path the base itself has in front.
 pub(super) fn metadata_url(base: &str, tenant: Option<&TenantId>) -> String {
-    let origin_end = base.find("://").and_then(|at| base.get(at + 3..)?.find('/').map(|slash| at + 3 + slash));
+    let origin_end = base
+        .find("://")
+        .and_then(|at| base.get(at + 3..)?.find('/').map(|slash| at + 3 + slash));
     let (origin, path) = origin_end.map_or((base, ""), |at| base.split_at(at));
     let path = path.trim_end_matches('/');
     match tenant {
-        Some(tenant) => format!("{origin}/.well-known/oauth-protected-resource{path}/t/{tenant}/mcp"),
+        Some(tenant) => {
+            format!("{origin}/.well-known/oauth-protected-resource{path}/t/{tenant}/mcp")
+        }
         None => format!("{origin}/.well-known/oauth-protected-resource{path}/mcp"),
     }
 }
@@ -80,7 +103,10 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+            .collect()
     }
 
     #[test]
@@ -89,21 +115,35 @@ mod tests {
         let proxies = vec!["10.0.0.0/8".parse().unwrap()];
         let trusted: IpAddr = "10.0.0.9".parse().unwrap();
         let stranger: IpAddr = "203.0.113.7".parse().unwrap();
-        let forged = headers(&[("host", "10.1.2.3:8080"), ("x-forwarded-host", "evil.example"), ("x-forwarded-proto", "https")]);
+        let forged = headers(&[
+            ("host", "10.1.2.3:8080"),
+            ("x-forwarded-host", "evil.example"),
+            ("x-forwarded-proto", "https"),
+        ]);
         let honest = headers(&[("host", "gw.example.com"), ("x-forwarded-proto", "https")]);
 
-        let fixed = Base::new(Some("https://gw.example.com".into()), listen, proxies.clone());
+        let fixed = Base::new(
+            Some("https://gw.example.com".into()),
+            listen,
+            proxies.clone(),
+        );
         assert_eq!(fixed.of(&forged, trusted), "https://gw.example.com");
         let open = Base::new(None, listen, proxies);
         assert_eq!(open.of(&honest, trusted), "https://gw.example.com");
         assert_eq!(open.of(&forged, stranger), "http://127.0.0.1:8080");
-        assert_eq!(open.of(&headers(&[("host", "a/b\"c")]), trusted), "http://127.0.0.1:8080");
+        assert_eq!(
+            open.of(&headers(&[("host", "a/b\"c")]), trusted),
+            "http://127.0.0.1:8080"
+        );
     }
 
     #[test]
     fn metadata_stands_behind_the_well_known_part() {
         let tenant = TenantId::from("acme");
-        assert_eq!(metadata_url("https://gw.example.com", None), "https://gw.example.com/.well-known/oauth-protected-resource/mcp");
+        assert_eq!(
+            metadata_url("https://gw.example.com", None),
+            "https://gw.example.com/.well-known/oauth-protected-resource/mcp"
+        );
         assert_eq!(
             metadata_url("https://example.com/gw", Some(&tenant)),
             "https://example.com/.well-known/oauth-protected-resource/gw/t/acme/mcp"

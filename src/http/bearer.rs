@@ -11,7 +11,9 @@ pub(super) const BASE_SCOPE: &str = "mcp";
 /// The one bearer token of a request. Two `Authorization` headers are none.
 pub(super) fn token(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return None };
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return None;
+    };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
     let token = token.trim_matches(' ');
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
@@ -42,7 +44,11 @@ pub(super) fn challenge(why: Challenge<'_>, metadata_url: &str) -> HeaderValue {
     }
     text.push_str("scope=");
     let scopes = match why {
-        Challenge::InsufficientScope(scopes) => scopes.iter().map(Scope::as_str).collect::<Vec<_>>().join(" "),
+        Challenge::InsufficientScope(scopes) => scopes
+            .iter()
+            .map(Scope::as_str)
+            .collect::<Vec<_>>()
+            .join(" "),
         Challenge::NoToken | Challenge::InvalidToken(_) => BASE_SCOPE.to_owned(),
     };
     quote(&mut text, &scopes);
@@ -70,7 +76,13 @@ pub(super) fn unauthorized(why: Challenge<'_>, metadata_url: &str) -> Response {
         Challenge::NoToken | Challenge::InsufficientScope(_) => "a bearer token is needed",
     };
     let body = serde_json::json!({"error": if matches!(why, Challenge::NoToken) { "unauthorized" } else { "invalid_token" }, "error_description": words});
-    let headers = [(header::WWW_AUTHENTICATE, challenge(why, metadata_url)), (header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    let headers = [
+        (header::WWW_AUTHENTICATE, challenge(why, metadata_url)),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
+    ];
     (StatusCode::UNAUTHORIZED, headers, body.to_string()).into_response()
 }
 
@@ -80,7 +92,10 @@ mod tests {
 
     #[test]
     fn a_challenge_has_each_parameter_once_and_nothing_breaks_out_of_it() {
-        let text = challenge(Challenge::InvalidToken("say \"no\"\r\nSet-Cookie: a=b"), "https://gw.example.com/x");
+        let text = challenge(
+            Challenge::InvalidToken("say \"no\"\r\nSet-Cookie: a=b"),
+            "https://gw.example.com/x",
+        );
         assert_eq!(
             text.to_str().unwrap(),
             "Bearer error=\"invalid_token\", error_description=\"say \\\"no\\\"Set-Cookie: a=b\", scope=\"mcp\", resource_metadata=\"https://gw.example.com/x\""
@@ -90,7 +105,10 @@ mod tests {
     #[test]
     fn a_token_comes_in_one_header_of_the_bearer_scheme() {
         let of = |values: &[&'static str]| {
-            let headers: HeaderMap = values.iter().map(|value| (header::AUTHORIZATION, HeaderValue::from_static(value))).collect();
+            let headers: HeaderMap = values
+                .iter()
+                .map(|value| (header::AUTHORIZATION, HeaderValue::from_static(value)))
+                .collect();
             token(&headers).map(str::to_owned)
         };
         assert_eq!(of(&["bearer abc"]).as_deref(), Some("abc"));

@@ -11,32 +11,65 @@ use super::Edge;
 /// Headers of answers that a page may read.
 const EXPOSED: &str = "WWW-Authenticate, Retry-After, Mcp-Session-Id, MCP-Protocol-Version";
 /// Headers that a page may send, besides `Mcp-*`.
-const SENDABLE: [&str; 6] = ["authorization", "content-type", "accept", "last-event-id", "traceparent", "tracestate"];
+const SENDABLE: [&str; 6] = [
+    "authorization",
+    "content-type",
+    "accept",
+    "last-event-id",
+    "traceparent",
+    "tracestate",
+];
 
 /// Answers preflights and marks answers. `Origin` was judged before.
 pub(super) async fn layer(State(_): State<Edge>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
     let is_metadata = request.uri().path().starts_with("/.well-known/");
-    let preflight = request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if preflight { preflighted(request.headers()) } else { next.run(request).await };
+    let preflight = request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut response = if preflight {
+        preflighted(request.headers())
+    } else {
+        next.run(request).await
+    };
     let headers = response.headers_mut();
     if is_metadata {
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_ORIGIN,
+            HeaderValue::from_static("*"),
+        );
     } else if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(EXPOSED),
+        );
         headers.append(header::VARY, HeaderValue::from_static("Origin"));
     }
     response
 }
 
 fn preflighted(asked: &HeaderMap) -> Response {
-    let wanted = asked.get(header::ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok()).unwrap_or_default();
-    let allowed: Vec<&str> = wanted.split(',').map(str::trim).filter(|name| may_send(name)).collect();
+    let wanted = asked
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS)
+        .and_then(|names| names.to_str().ok())
+        .unwrap_or_default();
+    let allowed: Vec<&str> = wanted
+        .split(',')
+        .map(str::trim)
+        .filter(|name| may_send(name))
+        .collect();
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
-    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("POST, GET, DELETE"));
-    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("POST, GET, DELETE"),
+    );
+    headers.insert(
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static("600"),
+    );
     if let Ok(names) = HeaderValue::from_str(&allowed.join(", ")) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, names);
     }

@@ -25,7 +25,11 @@ impl KeyExtractor for ByAddress {
     type Key = IpAddr;
 
     fn extract<T>(&self, request: &Request<T>) -> Result<IpAddr, GovernorError> {
-        request.extensions().get::<CallerAddress>().map(|address| key(address.0)).ok_or(GovernorError::UnableToExtractKey)
+        request
+            .extensions()
+            .get::<CallerAddress>()
+            .map(|address| key(address.0))
+            .ok_or(GovernorError::UnableToExtractKey)
     }
 }
 
@@ -50,8 +54,15 @@ impl EdgeLimiter {
         let count = NonZeroU32::new(bucket.rate.count)?;
         let period = bucket.rate.per / count.get();
         let burst = bucket.burst.unwrap_or(bucket.rate.count).max(1);
-        let settings = GovernorConfigBuilder::default().period(period).burst_size(burst).key_extractor(ByAddress).finish()?;
-        Some(Self { settings: Arc::new(settings), period })
+        let settings = GovernorConfigBuilder::default()
+            .period(period)
+            .burst_size(burst)
+            .key_extractor(ByAddress)
+            .finish()?;
+        Some(Self {
+            settings: Arc::new(settings),
+            period,
+        })
     }
 
     /// Settings for the layer of unauthenticated endpoints.
@@ -61,7 +72,10 @@ impl EdgeLimiter {
 
     /// Charges one failed authentication. The error says when to come back.
     pub(super) fn charge(&self, address: IpAddr) -> Result<(), Duration> {
-        self.settings.limiter().check_key(&key(address)).map_err(|_| self.period.max(Duration::from_secs(1)))
+        self.settings
+            .limiter()
+            .check_key(&key(address))
+            .map_err(|_| self.period.max(Duration::from_secs(1)))
     }
 
     /// Forgets addresses whose buckets are full again.
@@ -95,7 +109,11 @@ mod tests {
 
     #[test]
     fn failures_spend_the_bucket_and_then_wait() {
-        let per_address = crate::config::Bucket { rate: "5/m".parse().unwrap(), burst: Some(5), concurrent: None };
+        let per_address = crate::config::Bucket {
+            rate: "5/m".parse().unwrap(),
+            burst: Some(5),
+            concurrent: None,
+        };
         let edge = EdgeLimiter::new(&EdgeLimits { per_address }).unwrap();
         let one: IpAddr = "198.51.100.4".parse().unwrap();
         for _ in 0..5 {

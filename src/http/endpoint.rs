@@ -57,12 +57,21 @@ async fn handle(
     tenant: Option<TenantId>,
     request: Request,
 ) -> Response {
-    if !matches!(*request.method(), Method::POST | Method::GET | Method::HEAD | Method::DELETE) {
+    if !matches!(
+        *request.method(),
+        Method::POST | Method::GET | Method::HEAD | Method::DELETE
+    ) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, ALLOW)]).into_response();
     }
     let snapshot = edge.current.load_full();
     let base = snapshot.base.of(request.headers(), peer.ip());
-    let site = Site { edge, base, tenant, address, snapshot };
+    let site = Site {
+        edge,
+        base,
+        tenant,
+        address,
+        snapshot,
+    };
     let context = match site.authenticated(request.headers()).await {
         Ok(context) => context,
         Err(response) => return response,
@@ -76,7 +85,11 @@ async fn handle(
         },
         Method::DELETE => site.edge.server.delete(inbound).await,
         Method::GET => site.edge.server.get(inbound).await,
-        _ => Reply { allow: Some(ALLOW), ..Reply::empty(405) }.into(),
+        _ => Reply {
+            allow: Some(ALLOW),
+            ..Reply::empty(405)
+        }
+        .into(),
     };
     site.respond(answer, accept)
 }
@@ -93,19 +106,31 @@ struct Site {
 impl Site {
     /// The caller, or the challenge. A failure spends the address's bucket.
     async fn authenticated(&self, headers: &HeaderMap) -> Result<TenantContext, Response> {
-        let Some(token) = bearer::token(headers) else { return Err(self.challenged(Challenge::NoToken, "no token")) };
+        let Some(token) = bearer::token(headers) else {
+            return Err(self.challenged(Challenge::NoToken, "no token"));
+        };
         let resource = resource(&self.base, self.tenant.as_ref());
         let principal = match self.snapshot.identity.verify(token, &resource).await {
             Ok(principal) => principal,
-            Err(IdentityFault::KeysUnavailable) => return Err(keys_unavailable()),
-            Err(fault) => return Err(self.challenged(Challenge::InvalidToken(&fault.to_string()), fault.reason())),
+            Err(IdentityFault::KeysUnavailable { .. }) => return Err(keys_unavailable()),
+            Err(fault) => {
+                return Err(
+                    self.challenged(Challenge::InvalidToken(&fault.to_string()), fault.reason())
+                );
+            }
         };
-        tenancy::resolve(principal, self.tenant.as_ref(), &self.snapshot.tenants)
-            .map_err(|refusal| self.challenged(Challenge::InvalidToken("the token is not for this endpoint"), refusal.reason()))
+        tenancy::resolve(principal, self.tenant.as_ref(), &self.snapshot.tenants).map_err(
+            |refusal| {
+                self.challenged(
+                    Challenge::InvalidToken(&refusal.to_string()),
+                    refusal.reason(),
+                )
+            },
+        )
     }
 
     fn challenged(&self, why: Challenge<'_>, reason: &'static str) -> Response {
-        self.edge.metrics.authentication_failed(reason);
+        self.edge.metrics.authentication_failure(reason);
         if let Err(wait) = self.snapshot.edge.charge(self.address) {
             return too_many(wait);
         }
@@ -135,23 +160,39 @@ impl Site {
     async fn body(&self, request: Request) -> Result<Bytes, Response> {
         let limit = self.snapshot.config.server.body_limit.0;
         let headers = request.headers();
-        let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let declared = headers
+            .get(header::CONTENT_LENGTH)
+            .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if declared.is_some_and(|length| length > limit as u64) {
             return Err(too_large(limit));
         }
         if !is_json(headers) {
-            return Err((StatusCode::UNSUPPORTED_MEDIA_TYPE, "Send Content-Type: application/json.\n").into_response());
+            return Err((
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Send Content-Type: application/json.\n",
+            )
+                .into_response());
         }
         let accept = accept(headers);
         if !accept.json && !accept.stream {
-            return Err((StatusCode::NOT_ACCEPTABLE, "Accept must hold application/json, text/event-stream, or both.\n").into_response());
+            return Err((
+                StatusCode::NOT_ACCEPTABLE,
+                "Accept must hold application/json, text/event-stream, or both.\n",
+            )
+                .into_response());
         }
         let reading = Limited::new(request.into_body(), limit).collect();
         match tokio::time::timeout(BODY_PATIENCE, reading).await {
             Ok(Ok(body)) => Ok(body.to_bytes()),
-            Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_large(limit)),
+            Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+                Err(too_large(limit))
+            }
             Ok(Err(_)) => Err((StatusCode::BAD_REQUEST, "The body broke off.\n").into_response()),
-            Err(_) => Err((StatusCode::REQUEST_TIMEOUT, "The body did not arrive in time.\n").into_response()),
+            Err(_) => Err((
+                StatusCode::REQUEST_TIMEOUT,
+                "The body did not arrive in time.\n",
+            )
+                .into_response()),
         }
     }
 
@@ -164,7 +205,8 @@ impl Site {
     }
 
     fn reply(&self, reply: Reply, accept: Accept) -> Response {
-        let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let status =
+            StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = match reply.body {
             None => status.into_response(),
             // A caller that takes only streams gets its one message as a stream.
@@ -173,12 +215,17 @@ impl Site {
                 sse::response(one, self.snapshot.config.server.keep_alive.0)
             }
             Some(body) => {
-                let kind = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+                let kind = [(
+                    header::CONTENT_TYPE,
+                    HeaderValue::from_static("application/json"),
+                )];
                 (status, kind, Body::from(body.into_bytes())).into_response()
             }
         };
         let headers = response.headers_mut();
-        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        headers
+            .entry(header::CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-store"));
         let mut put = |name: HeaderName, text: &str| {
             if let Ok(value) = HeaderValue::from_str(text) {
                 headers.insert(name, value);
@@ -192,15 +239,24 @@ impl Site {
         }
         if let Some(limited) = &reply.limited {
             let (name, quota) = (limited.policy, limited.quota);
-            put(HeaderName::from_static("ratelimit-policy"), &format!("\"{name}\";q={quota};w={}", seconds(limited.window)));
-            put(HeaderName::from_static("ratelimit"), &format!("\"{name}\";r=0;t={}", seconds(limited.retry_after)));
+            put(
+                HeaderName::from_static("ratelimit-policy"),
+                &format!("\"{name}\";q={quota};w={}", seconds(limited.window)),
+            );
+            put(
+                HeaderName::from_static("ratelimit"),
+                &format!("\"{name}\";r=0;t={}", seconds(limited.retry_after)),
+            );
         }
         if let Some(allow) = reply.allow {
             put(header::ALLOW, allow);
         }
         if let Some(scopes) = &reply.needs_scopes {
             let metadata = metadata_url(&self.base, self.tenant.as_ref());
-            headers.insert(header::WWW_AUTHENTICATE, bearer::challenge(Challenge::InsufficientScope(scopes), &metadata));
+            headers.insert(
+                header::WWW_AUTHENTICATE,
+                bearer::challenge(Challenge::InsufficientScope(scopes), &metadata),
+            );
         }
         response
     }
@@ -211,49 +267,98 @@ fn seconds(time: Duration) -> u64 {
 }
 
 fn too_large(limit: usize) -> Response {
-    (StatusCode::PAYLOAD_TOO_LARGE, format!("The body may have at most {limit} bytes.\n")).into_response()
+    (
+        StatusCode::PAYLOAD_TOO_LARGE,
+        format!("The body may have at most {limit} bytes.\n"),
+    )
+        .into_response()
 }
 
 fn too_many(wait: Duration) -> Response {
     let headers = [(header::RETRY_AFTER, seconds(wait).to_string())];
-    (StatusCode::TOO_MANY_REQUESTS, headers, "Too many failed sign-ins from this address. Wait, then send a valid token.\n").into_response()
+    (
+        StatusCode::TOO_MANY_REQUESTS,
+        headers,
+        "Too many failed sign-ins from this address. Wait, then send a valid token.\n",
+    )
+        .into_response()
 }
 
 fn keys_unavailable() -> Response {
-    let reply = mcp::unavailable(None, "The issuer's keys cannot be had at the moment. Retry shortly.", Some(Duration::from_secs(5)));
-    let body = reply.body.map(|body| body.as_str().to_owned()).unwrap_or_default();
-    let headers = [(header::RETRY_AFTER, "5"), (header::CONTENT_TYPE, "application/json")];
+    let reply = mcp::unavailable(
+        None,
+        "The issuer's keys cannot be had at the moment. Retry shortly.",
+        Some(Duration::from_secs(5)),
+    );
+    let body = reply
+        .body
+        .map(|body| body.as_str().to_owned())
+        .unwrap_or_default();
+    let headers = [
+        (header::RETRY_AFTER, "5"),
+        (header::CONTENT_TYPE, "application/json"),
+    ];
     (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+    let kind = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .unwrap_or_default();
+    kind.split(';')
+        .next()
+        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
 /// Which of the two media types are acceptable (RFC 9110 §12.5.1). No `Accept` takes anything.
 fn accept(headers: &HeaderMap) -> Accept {
-    let mut accept = Accept { json: false, stream: false };
+    let mut accept = Accept {
+        json: false,
+        stream: false,
+    };
     let mut given = false;
-    for range in headers.get_all(header::ACCEPT).iter().filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(',')) {
+    for range in headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+    {
         given = true;
         let mut parts = range.split(';').map(str::trim);
         let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let refused = parts.any(|part| part.strip_prefix("q=").is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0)));
+        let refused = parts.any(|part| {
+            part.strip_prefix("q=")
+                .is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
+        });
         if refused {
             continue;
         }
         accept.json |= matches!(kind.as_str(), "*/*" | "application/*" | "application/json");
         accept.stream |= matches!(kind.as_str(), "*/*" | "text/*" | "text/event-stream");
     }
-    if given { accept } else { Accept { json: true, stream: true } }
+    if given {
+        accept
+    } else {
+        Accept {
+            json: true,
+            stream: true,
+        }
+    }
 }
 
 fn mcp_headers(headers: &HeaderMap) -> McpHeaders {
-    let text = |name: &str| headers.get(name).map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned());
+    let text = |name: &str| {
+        headers
+            .get(name)
+            .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
+    };
     let params = headers.iter().filter_map(|(name, value)| {
         let name = name.as_str().strip_prefix("mcp-param-")?;
-        Some((name.to_owned(), String::from_utf8_lossy(value.as_bytes()).trim().to_owned()))
+        Some((
+            name.to_owned(),
+            String::from_utf8_lossy(value.as_bytes()).trim().to_owned(),
+        ))
     });
     McpHeaders {
         protocol_version: text("mcp-protocol-version"),
@@ -272,13 +377,19 @@ mod tests {
     #[test]
     fn acceptable_media_types_are_read_from_any_form() {
         let of = |lines: &[&'static str]| {
-            let headers: HeaderMap = lines.iter().map(|line| (header::ACCEPT, HeaderValue::from_static(line))).collect();
+            let headers: HeaderMap = lines
+                .iter()
+                .map(|line| (header::ACCEPT, HeaderValue::from_static(line)))
+                .collect();
             let accept = accept(&headers);
             (accept.json, accept.stream)
         };
         assert_eq!(of(&[]), (true, true));
         assert_eq!(of(&["application/json, text/event-stream"]), (true, true));
-        assert_eq!(of(&["application/json", "Text/Event-Stream;q=0.5"]), (true, true));
+        assert_eq!(
+            of(&["application/json", "Text/Event-Stream;q=0.5"]),
+            (true, true)
+        );
         assert_eq!(of(&["application/json;q=0, text/*"]), (false, true));
         assert_eq!(of(&["text/html"]), (false, false));
         assert_eq!(of(&["*/*"]), (true, true));

@@ -22,7 +22,11 @@ struct Document<'a> {
 }
 
 /// The document of `/mcp`.
-pub(super) async fn root(State(edge): State<Edge>, peer: ConnectInfo<std::net::SocketAddr>, headers: HeaderMap) -> Response {
+pub(super) async fn root(
+    State(edge): State<Edge>,
+    peer: ConnectInfo<std::net::SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
     document(&edge, &headers, peer.ip(), None)
 }
 
@@ -36,7 +40,12 @@ pub(super) async fn tenant(
     document(&edge, &headers, peer.ip(), Some(&TenantId::new(tenant)))
 }
 
-fn document(edge: &Edge, headers: &HeaderMap, peer: std::net::IpAddr, tenant: Option<&TenantId>) -> Response {
+fn document(
+    edge: &Edge,
+    headers: &HeaderMap,
+    peer: std::net::IpAddr,
+    tenant: Option<&TenantId>,
+) -> Response {
     let snapshot = edge.current.load();
     let document = Document {
         resource: resource(&snapshot.base.of(headers, peer), tenant),
@@ -47,8 +56,14 @@ fn document(edge: &Edge, headers: &HeaderMap, peer: std::net::IpAddr, tenant: Op
     };
     let body = serde_json::to_string(&document).unwrap_or_default();
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=60")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("public, max-age=60"),
+        ),
     ];
     (headers, body).into_response()
 }
@@ -60,5 +75,8 @@ fn issuers<'a>(snapshot: &'a Snapshot, tenant: Option<&TenantId>) -> Vec<&'a str
     let trusted = |provider: &&crate::config::IdentityProvider| {
         known.is_none_or(|tenant| provider.tenants.is_empty() || provider.tenants.contains(tenant))
     };
-    providers().filter(trusted).map(|provider| provider.issuer.as_str()).collect()
+    providers()
+        .filter(trusted)
+        .map(|provider| provider.issuer.as_str())
+        .collect()
 }

@@ -41,7 +41,12 @@ impl Listening {
 }
 
 /// Serves until `closing`, then lets open connections end; gives them `patience`.
-pub async fn serve(listening: Listening, router: Router, closing: CancellationToken, patience: Duration) {
+pub async fn serve(
+    listening: Listening,
+    router: Router,
+    closing: CancellationToken,
+    patience: Duration,
+) {
     let graceful = GracefulShutdown::new();
     loop {
         tokio::select! {
@@ -56,7 +61,10 @@ pub async fn serve(listening: Listening, router: Router, closing: CancellationTo
         }
     }
     drop(listening);
-    if tokio::time::timeout(patience, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout(patience, graceful.shutdown())
+        .await
+        .is_err()
+    {
         tracing::warn!("Connections were still open at the end of the drain and are cut.");
     }
 }
@@ -71,9 +79,18 @@ fn connection(stream: TcpStream, peer: SocketAddr, router: &Router, graceful: &G
         router.clone().oneshot(request)
     });
     let mut builder = Builder::new(TokioExecutor::new());
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_PATIENCE);
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(PEER_PATIENCE).max_concurrent_streams(256);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).into_owned();
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_PATIENCE);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PEER_PATIENCE)
+        .max_concurrent_streams(256);
+    let connection = builder
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(service))
+        .into_owned();
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         if let Err(error) = connection.await {
@@ -85,6 +102,10 @@ fn connection(stream: TcpStream, peer: SocketAddr, router: &Router, graceful: &G
 fn notice_dead_peers(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(PEER_PATIENCE).with_interval(PEER_PATIENCE / 3))?;
+    socket.set_tcp_keepalive(
+        &TcpKeepalive::new()
+            .with_time(PEER_PATIENCE)
+            .with_interval(PEER_PATIENCE / 3),
+    )?;
     socket.set_tcp_user_timeout(Some(PEER_PATIENCE))
 }

@@ -25,11 +25,25 @@ pub(super) fn response(messages: Messages, keep_alive: Duration) -> Response {
         }
     });
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
-        (header::CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
-        (header::HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/event-stream"),
+        ),
+        (
+            header::CACHE_CONTROL,
+            HeaderValue::from_static("no-cache, no-transform"),
+        ),
+        (
+            header::HeaderName::from_static("x-accel-buffering"),
+            HeaderValue::from_static("no"),
+        ),
     ];
-    (StatusCode::OK, headers, Body::from_stream(opening.chain(events))).into_response()
+    (
+        StatusCode::OK,
+        headers,
+        Body::from_stream(opening.chain(events)),
+    )
+        .into_response()
 }
 
 /// One message as one event. Line breaks between tokens become blanks: a JSON
@@ -39,7 +53,13 @@ pub(super) fn event(message: &Json) -> Bytes {
     let mut out = BytesMut::with_capacity(text.len() + 24);
     out.extend_from_slice(b"event: message\ndata: ");
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
-        out.extend(text.bytes().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { byte }));
+        out.extend(text.bytes().map(|byte| {
+            if matches!(byte, b'\n' | b'\r') {
+                b' '
+            } else {
+                byte
+            }
+        }));
     } else {
         out.extend_from_slice(text.as_bytes());
     }
@@ -53,7 +73,14 @@ mod tests {
 
     #[test]
     fn a_message_with_line_breaks_is_one_data_line() {
-        let json = Json::parse(Bytes::from_static(b"{\"a\":\r\n [1,\n2]}"), &crate::protocol::JsonLimits::CALLER).unwrap();
-        assert_eq!(event(&json), &b"event: message\ndata: {\"a\":   [1, 2]}\n\n"[..]);
+        let json = Json::parse(
+            Bytes::from_static(b"{\"a\":\r\n [1,\n2]}"),
+            &crate::protocol::JsonLimits::CALLER,
+        )
+        .unwrap();
+        assert_eq!(
+            event(&json),
+            &b"event: message\ndata: {\"a\":   [1, 2]}\n\n"[..]
+        );
     }
 }

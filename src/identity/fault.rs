@@ -75,6 +75,30 @@ pub enum IdentityFault {
     },
 }
 
+impl IdentityFault {
+    /// One word for counters.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Malformed => "malformed",
+            Self::Critical => "critical_header",
+            Self::AlgorithmRefused => "algorithm",
+            Self::UnknownIssuer => "unknown_issuer",
+            Self::UnknownKey => "unknown_key",
+            Self::BadSignature => "bad_signature",
+            Self::Expired => "expired",
+            Self::NotYetValid => "not_yet_valid",
+            Self::WrongAudience => "wrong_audience",
+            Self::IdToken => "id_token",
+            Self::WrongType => "wrong_type",
+            Self::BadClaim { .. } => "bad_claim",
+            Self::NoTenant => "no_tenant",
+            Self::SeveralTenants => "several_tenants",
+            Self::TenantNotTrusted { .. } => "tenant_not_trusted",
+            Self::KeysUnavailable { .. } => "keys_unavailable",
+        }
+    }
+}
+
 impl From<JoseFault> for IdentityFault {
     fn from(fault: JoseFault) -> Self {
         match fault {

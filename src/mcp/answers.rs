@@ -6,10 +6,13 @@ use std::time::Duration;
 
 use crate::arguments::ArgumentFault;
 use crate::ids::Scope;
-use crate::limits::Limited;
+use crate::limits::{Limited, StreamsFull};
 use crate::pipeline::{Answered, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Json, RequestId, Version, codes};
+
+/// When to ask again for a stream that there is no room for.
+const STREAMS_RETRY: Duration = Duration::from_secs(10);
 
 /// One reply: a status, and a JSON-RPC message where there is one.
 #[derive(Debug, Default)]
@@ -33,17 +36,34 @@ pub struct Reply {
 impl Reply {
     /// A reply without a body.
     pub fn empty(status: u16) -> Self {
-        Self { status, ..Self::default() }
+        Self {
+            status,
+            ..Self::default()
+        }
     }
 
     /// A JSON-RPC result, HTTP 200.
     pub fn result(id: &RequestId, result: &Json) -> Self {
-        Self { status: 200, body: Some(response(id, result)), ..Self::default() }
+        Self {
+            status: 200,
+            body: Some(response(id, result)),
+            ..Self::default()
+        }
     }
 
     /// A JSON-RPC error.
-    pub fn error(status: u16, id: Option<&RequestId>, code: i64, message: &str, data: Option<&Json>) -> Self {
-        Self { status, body: Some(error(id, code, message, data)), ..Self::default() }
+    pub fn error(
+        status: u16,
+        id: Option<&RequestId>,
+        code: i64,
+        message: &str,
+        data: Option<&Json>,
+    ) -> Self {
+        Self {
+            status,
+            body: Some(error(id, code, message, data)),
+            ..Self::default()
+        }
     }
 }
 
@@ -58,7 +78,11 @@ pub(super) fn response(id: &RequestId, result: &Json) -> Json {
 
 /// A JSON-RPC response with an error. Without an id it is for a request whose id could not be read.
 fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<&Json>) -> Json {
-    let error = ObjectBuilder::new().integer("code", code).text("message", message).maybe("data", data).build();
+    let error = ObjectBuilder::new()
+        .integer("code", code)
+        .text("message", message)
+        .maybe("data", data)
+        .build();
     let null = Json::null();
     ObjectBuilder::new()
         .text("jsonrpc", "2.0")
@@ -76,41 +100,68 @@ pub(super) fn of_call(id: &RequestId, answered: Answered, lower: impl Fn(Json) -
 }
 
 /// What a refusal is answered with.
-pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, lower: impl Fn(Json) -> Json) -> Reply {
+pub(super) fn of_refusal(
+    id: Option<&RequestId>,
+    refusal: Refusal,
+    lower: impl Fn(Json) -> Json,
+) -> Reply {
     let retry_after = refusal.retry_after();
     let words = refusal.to_string();
     match refusal {
         Refusal::NotJson(_) => Reply::error(400, None, codes::PARSE_ERROR, &words, None),
         Refusal::InvalidRequest(_) => Reply::error(400, id, codes::INVALID_REQUEST, &words, None),
-        Refusal::MalformedParams(_) | Refusal::UnknownTool { .. } | Refusal::Arguments(ArgumentFault::NotAnObject { .. }) => {
+        Refusal::MalformedParams(_)
+        | Refusal::UnknownTool { .. }
+        | Refusal::Arguments(ArgumentFault::NotAnObject { .. }) => {
             Reply::error(200, id, codes::INVALID_PARAMS, &words, None)
         }
         Refusal::Arguments(ArgumentFault::Invalid { message }) => match id {
             Some(id) => Reply::result(id, &lower(tool_error(&message))),
             None => Reply::error(200, id, codes::INVALID_PARAMS, &message, None),
         },
-        Refusal::HeaderMismatch(_) | Refusal::StandardHeaderMismatch(_) => {
-            Reply::error(400, id, codes::HEADER_MISMATCH, &format!("Header mismatch: {words}"), None)
-        }
+        Refusal::HeaderMismatch(_) | Refusal::StandardHeaderMismatch(_) => Reply::error(
+            400,
+            id,
+            codes::HEADER_MISMATCH,
+            &format!("Header mismatch: {words}"),
+            None,
+        ),
         Refusal::MissingScopes { needed } => missing_scopes(id, needed),
         Refusal::Limited(limited) => over_limit(id, limited),
-        Refusal::AuditUnavailable(_) => unavailable(id, "The call could not be put on record, so nothing was run. Retry shortly.", retry_after),
+        Refusal::AuditUnavailable(_) => unavailable(
+            id,
+            "The call could not be put on record, so nothing was run. Retry shortly.",
+            retry_after,
+        ),
         Refusal::Withheld => unavailable(id, "executed, outcome withheld, do not retry", None),
         Refusal::Cancelled => Reply::empty(202),
-        Refusal::Upstream { code, message, data } => Reply::error(200, id, code, message.as_str(), data.as_ref()),
+        Refusal::Upstream {
+            code,
+            message,
+            data,
+        } => Reply::error(200, id, code, message.as_str(), data.as_ref()),
     }
 }
 
 fn missing_scopes(id: Option<&RequestId>, needed: Vec<Scope>) -> Reply {
     let names: Vec<&str> = needed.iter().map(Scope::as_str).collect();
-    let words = format!("This tool needs a token with the scopes: {}.", names.join(" "));
-    Reply { needs_scopes: Some(needed), ..Reply::error(403, id, codes::REFUSED, &words, None) }
+    let words = format!(
+        "This tool needs a token with the scopes: {}.",
+        names.join(" ")
+    );
+    Reply {
+        needs_scopes: Some(needed),
+        ..Reply::error(403, id, codes::REFUSED, &words, None)
+    }
 }
 
 /// Over a limit: the request's id, and when to come back, in the body and in headers.
 pub(super) fn over_limit(id: Option<&RequestId>, limited: Limited) -> Reply {
     let words = if limited.concurrent {
-        format!("Too many calls at the same time for this {} (at most {}). Wait for one to end.", limited.policy, limited.quota)
+        format!(
+            "Too many calls at the same time for this {} (at most {}). Wait for one to end.",
+            limited.policy, limited.quota
+        )
     } else {
         format!(
             "Over the limit for this {}: {} per {} s. Retry in {} ms.",
@@ -122,39 +173,82 @@ pub(super) fn over_limit(id: Option<&RequestId>, limited: Limited) -> Reply {
     };
     let data = retry_data(limited.retry_after);
     let retry_after = Some(limited.retry_after);
-    Reply { limited: Some(limited), retry_after, ..Reply::error(429, id, codes::LIMITED, &words, Some(&data)) }
+    Reply {
+        limited: Some(limited),
+        retry_after,
+        ..Reply::error(429, id, codes::LIMITED, &words, Some(&data))
+    }
+}
+
+/// No room for another stream.
+pub(super) fn streams_full(id: Option<&RequestId>, full: StreamsFull) -> Reply {
+    let retry_after = Some(STREAMS_RETRY);
+    let data = retry_data(STREAMS_RETRY);
+    Reply {
+        retry_after,
+        ..Reply::error(429, id, codes::LIMITED, &full.to_string(), Some(&data))
+    }
 }
 
 /// Not now: 503 and JSON-RPC error 1503.
 pub fn unavailable(id: Option<&RequestId>, words: &str, retry_after: Option<Duration>) -> Reply {
     let data = retry_after.map(retry_data);
-    Reply { retry_after, ..Reply::error(503, id, codes::UNAVAILABLE, words, data.as_ref()) }
+    Reply {
+        retry_after,
+        ..Reply::error(503, id, codes::UNAVAILABLE, words, data.as_ref())
+    }
 }
 
 fn retry_data(after: Duration) -> Json {
-    ObjectBuilder::new().integer("retryAfterMs", i64::try_from(after.as_millis()).unwrap_or(i64::MAX)).build()
+    ObjectBuilder::new()
+        .integer(
+            "retryAfterMs",
+            i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+        )
+        .build()
 }
 
 /// No such method: modern 404, legacy 200 (MCP 2026-07-28 transports, Protocol Version Header).
 pub(super) fn unknown_method(id: &RequestId, method: &str, modern: bool) -> Reply {
     let shown: String = method.chars().take(64).collect();
     let status = if modern { 404 } else { 200 };
-    Reply::error(status, Some(id), codes::METHOD_NOT_FOUND, &format!("Method not found: {shown}"), None)
+    Reply::error(
+        status,
+        Some(id),
+        codes::METHOD_NOT_FOUND,
+        &format!("Method not found: {shown}"),
+        None,
+    )
 }
 
 /// A modern version that is not spoken here.
 pub(super) fn unsupported_version(id: Option<&RequestId>, requested: &str) -> Reply {
-    let supported: Vec<Json> = Version::ALL.iter().map(|version| Json::from_text(version.as_str())).collect();
+    let supported: Vec<Json> = Version::ALL
+        .iter()
+        .map(|version| Json::from_text(version.as_str()))
+        .collect();
     let shown: String = requested.chars().take(64).collect();
     let data = ObjectBuilder::new()
         .json("supported", &ArrayBuilder::from_iter(&supported).build())
         .text("requested", &shown)
         .build();
-    Reply::error(400, id, codes::UNSUPPORTED_PROTOCOL_VERSION, "Unsupported protocol version", Some(&data))
+    Reply::error(
+        400,
+        id,
+        codes::UNSUPPORTED_PROTOCOL_VERSION,
+        "Unsupported protocol version",
+        Some(&data),
+    )
 }
 
 /// A result that tells the model what to mend.
 fn tool_error(text: &str) -> Json {
-    let block = ObjectBuilder::new().text("type", "text").text("text", text).build();
-    ObjectBuilder::new().json("content", &ArrayBuilder::from_iter([&block]).build()).boolean("isError", true).build()
+    let block = ObjectBuilder::new()
+        .text("type", "text")
+        .text("text", text)
+        .build();
+    ObjectBuilder::new()
+        .json("content", &ArrayBuilder::from_iter([&block]).build())
+        .boolean("isError", true)
+        .build()
 }

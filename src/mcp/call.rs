@@ -72,7 +72,10 @@ pub(super) fn start(
         Err(refusal) => {
             let server = Arc::clone(server);
             return Err(Box::pin(async move {
-                let answered = server.pipeline.refuse_unread(&caller.attempt, &inbound.context, refusal).await;
+                let answered = server
+                    .pipeline
+                    .refuse_unread(&caller.attempt, &inbound.context, refusal)
+                    .await;
                 answers::of_call(&request.id, answered, lower)
             }));
         }
@@ -82,8 +85,12 @@ pub(super) fn start(
     let progress_token = meta.progress_token.clone();
     let (sink, events) = event_channel();
     let cancel = CancellationToken::new();
-    let entry = caller.inflight.map(|(session, id)| server.inflight.enter(session, id, cancel.clone()));
-    let hang_up = caller.cancel_on_hang_up.then(|| cancel.clone().drop_guard());
+    let entry = caller
+        .inflight
+        .map(|(session, id)| server.inflight.enter(session, id, cancel.clone()));
+    let hang_up = caller
+        .cancel_on_hang_up
+        .then(|| cancel.clone().drop_guard());
     let call = Call {
         context: inbound.context,
         name,
@@ -96,8 +103,20 @@ pub(super) fn start(
         cancel,
     };
     let (finished, done) = oneshot::channel();
-    server.tasks.spawn(run(Arc::clone(server), call, request, lower, entry, finished));
-    Ok(Running { events, done, progress_token, _hang_up: hang_up })
+    server.tasks.spawn(run(
+        Arc::clone(server),
+        call,
+        request,
+        lower,
+        entry,
+        finished,
+    ));
+    Ok(Running {
+        events,
+        done,
+        progress_token,
+        _hang_up: hang_up,
+    })
 }
 
 /// The task that outlives the caller's connection.
@@ -133,8 +152,12 @@ impl Running {
             };
             match next {
                 Next::Done(reply) => return reply.into(),
-                Next::Started if may_stream => patience = Some(tokio::time::Instant::now() + PATIENCE),
-                Next::Message(message) if may_stream => return Answer::Stream(self.messages(Some(message))),
+                Next::Started if may_stream => {
+                    patience = Some(tokio::time::Instant::now() + PATIENCE)
+                }
+                Next::Message(message) if may_stream => {
+                    return Answer::Stream(self.messages(Some(message)));
+                }
                 Next::Started | Next::Message(_) => {}
             }
         }
@@ -159,7 +182,9 @@ impl Running {
             match event {
                 CallEvent::Started => return Next::Started,
                 CallEvent::Message(clean) => {
-                    if let Some(message) = notification(clean.into_event(), self.progress_token.as_ref()) {
+                    if let Some(message) =
+                        notification(clean.into_event(), self.progress_token.as_ref())
+                    {
                         return Next::Message(message);
                     }
                 }
@@ -169,19 +194,22 @@ impl Running {
 
     /// The rest of the call as messages: those before the answer, then the answer.
     fn messages(self, first: Option<Json>) -> Messages {
-        Box::pin(stream::unfold((Some(self), first), |(running, first)| async move {
-            let mut running = running?;
-            if let Some(first) = first {
-                return Some((first, (Some(running), None)));
-            }
-            loop {
-                match running.next().await {
-                    Next::Started => {}
-                    Next::Message(message) => return Some((message, (Some(running), None))),
-                    Next::Done(reply) => return reply.body.map(|body| (body, (None, None))),
+        Box::pin(stream::unfold(
+            (Some(self), first),
+            |(running, first)| async move {
+                let mut running = running?;
+                if let Some(first) = first {
+                    return Some((first, (Some(running), None)));
                 }
-            }
-        }))
+                loop {
+                    match running.next().await {
+                        Next::Started => {}
+                        Next::Message(message) => return Some((message, (Some(running), None))),
+                        Next::Done(reply) => return reply.body.map(|body| (body, (None, None))),
+                    }
+                }
+            },
+        ))
     }
 }
 
@@ -194,14 +222,27 @@ async fn sleep_until(instant: Option<tokio::time::Instant>) {
 
 /// The task ended without an answer: it panicked. The record reads `unknown`.
 fn lost() -> Reply {
-    answers::unavailable(None, "The call may have run; its outcome is unknown. Do not retry.", None)
+    answers::unavailable(
+        None,
+        "The call may have run; its outcome is unknown. Do not retry.",
+        None,
+    )
 }
 
 /// An upstream's event as the caller's notification.
 fn notification(event: UpstreamEvent, progress_token: Option<&Json>) -> Option<Json> {
     let (method, params) = match event {
-        UpstreamEvent::Progress(params) => ("notifications/progress", params.with_member("progressToken", progress_token?)),
+        UpstreamEvent::Progress(params) => (
+            "notifications/progress",
+            params.with_member("progressToken", progress_token?),
+        ),
         UpstreamEvent::Log(_, params) => ("notifications/message", params),
     };
-    Some(ObjectBuilder::new().text("jsonrpc", "2.0").text("method", method).json("params", &params).build())
+    Some(
+        ObjectBuilder::new()
+            .text("jsonrpc", "2.0")
+            .text("method", method)
+            .json("params", &params)
+            .build(),
+    )
 }

@@ -10,7 +10,12 @@ pub(super) fn seal(sealer: &Sealer, principal: &Principal, list: &str, name: &st
 }
 
 /// The name that a cursor continues behind; `None` where it is not this caller's cursor of this list.
-pub(super) fn open(sealer: &Sealer, principal: &Principal, list: &str, cursor: &str) -> Option<String> {
+pub(super) fn open(
+    sealer: &Sealer,
+    principal: &Principal,
+    list: &str,
+    cursor: &str,
+) -> Option<String> {
     String::from_utf8(sealer.open(cursor, &bound_to(principal, list)).ok()?).ok()
 }
 

@@ -43,11 +43,24 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
         Err(fault) => return refuse(server, &inbound, &body, None, Refusal::NotJson(fault)).await,
     };
     match Message::read(&json) {
-        Err(fault) => refuse(server, &inbound, &body, fault.id.as_ref(), Refusal::InvalidRequest(fault.reason.to_owned())).await,
+        Err(fault) => {
+            refuse(
+                server,
+                &inbound,
+                &body,
+                fault.id.as_ref(),
+                Refusal::InvalidRequest(fault.reason.to_owned()),
+            )
+            .await
+        }
         Ok(Message::Batch(members)) => batch::post(server, inbound, members, &body).await,
         Ok(Message::Request(request)) => {
             let meta = RequestMeta::of(request.params.as_ref());
-            match route(&meta, &request.method, inbound.headers.protocol_version.as_deref()) {
+            match route(
+                &meta,
+                &request.method,
+                inbound.headers.protocol_version.as_deref(),
+            ) {
                 Route::Modern => modern::request(server, inbound, request, meta, body.len()).await,
                 Route::Initialize => legacy::initialize(server, &inbound, &request),
                 Route::Legacy => legacy::request(server, inbound, request, meta, body.len()).await,
@@ -55,16 +68,30 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
         }
         Ok(Message::Notification(notification)) => {
             let meta = RequestMeta::of(notification.params.as_ref());
-            match route(&meta, &notification.method, inbound.headers.protocol_version.as_deref()) {
+            match route(
+                &meta,
+                &notification.method,
+                inbound.headers.protocol_version.as_deref(),
+            ) {
                 Route::Modern => Reply::empty(202).into(),
-                Route::Initialize | Route::Legacy => legacy::notification(server, &inbound, &notification).await,
+                Route::Initialize | Route::Legacy => {
+                    legacy::notification(server, &inbound, &notification).await
+                }
             }
         }
         Ok(Message::Response(response)) => {
             let header = inbound.headers.protocol_version.as_deref();
             if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
-                let reason = "a JSON-RPC response has no place here: send requests and notifications";
-                return refuse(server, &inbound, &body, response.id.as_ref(), Refusal::InvalidRequest(reason.to_owned())).await;
+                let reason =
+                    "a JSON-RPC response has no place here: send requests and notifications";
+                return refuse(
+                    server,
+                    &inbound,
+                    &body,
+                    response.id.as_ref(),
+                    Refusal::InvalidRequest(reason.to_owned()),
+                )
+                .await;
             }
             legacy::response(server, &inbound).await
         }
@@ -80,13 +107,21 @@ pub(super) async fn refuse(
     refusal: Refusal,
 ) -> Answer {
     let mut attempt = attempt(inbound, Era::Legacy, Version::NEWEST_LEGACY, body.len());
-    if let Some(modern) = inbound.headers.protocol_version.as_deref().filter(|header| Version::is_modern_date(header)) {
+    if let Some(modern) = inbound
+        .headers
+        .protocol_version
+        .as_deref()
+        .filter(|header| Version::is_modern_date(header))
+    {
         attempt.era = Era::Modern;
         attempt.version = Version::parse(modern).unwrap_or(Version::MODERN);
     }
     let digest = digest::digest(&digest::SHA256, body);
     attempt.body_digest = digest.as_ref().try_into().ok();
-    let answered = server.pipeline.refuse_unread(&attempt, &inbound.context, refusal).await;
+    let answered = server
+        .pipeline
+        .refuse_unread(&attempt, &inbound.context, refusal)
+        .await;
     match answered.outcome {
         Ok(_) => Reply::empty(500).into(),
         Err(refusal) => answers::of_refusal(id, refusal, |json| json).into(),
@@ -94,7 +129,12 @@ pub(super) async fn refuse(
 }
 
 /// What the record says of a request.
-pub(super) fn attempt(inbound: &Inbound, era: Era, version: Version, request_bytes: usize) -> Attempt {
+pub(super) fn attempt(
+    inbound: &Inbound,
+    era: Era,
+    version: Version,
+    request_bytes: usize,
+) -> Attempt {
     let principal = inbound.context.principal().key();
     Attempt {
         address: inbound.address,
@@ -112,7 +152,9 @@ pub(super) fn attempt(inbound: &Inbound, era: Era, version: Version, request_byt
 /// The trace id of a `traceparent` (W3C Trace Context §3.2).
 pub(super) fn trace_id(traceparent: &str) -> Option<String> {
     let id = traceparent.split('-').nth(1)?;
-    let good = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()) && id.bytes().any(|b| b != b'0');
+    let good = id.len() == 32
+        && id.bytes().all(|b| b.is_ascii_hexdigit())
+        && id.bytes().any(|b| b != b'0');
     good.then(|| id.to_ascii_lowercase())
 }
 
@@ -122,13 +164,22 @@ pub(super) fn call_params(request: &Request) -> Result<(String, Option<Json>), R
     let params = request.params.as_ref().ok_or_else(|| {
         malformed("`params` is missing: send {\"name\": \"<tool>\", \"arguments\": {…}}")
     })?;
-    let name = params.get("name").ok_or_else(|| malformed("`params.name` is missing: name the tool to call"))?;
+    let name = params
+        .get("name")
+        .ok_or_else(|| malformed("`params.name` is missing: name the tool to call"))?;
     let kind = name.kind().name();
     let name = name
         .string()
-        .ok_or_else(|| Refusal::MalformedParams(format!("`params.name` must be a string, got {kind}")))?
+        .ok_or_else(|| {
+            Refusal::MalformedParams(format!("`params.name` must be a string, got {kind}"))
+        })?
         .into_owned();
-    Ok((name, params.get("arguments").filter(|arguments| !arguments.is_null())))
+    Ok((
+        name,
+        params
+            .get("arguments")
+            .filter(|arguments| !arguments.is_null()),
+    ))
 }
 
 #[cfg(test)]
@@ -138,7 +189,10 @@ mod tests {
     #[test]
     fn the_era_is_told_by_meta_then_method_then_header() {
         let none = RequestMeta::default();
-        let modern = RequestMeta { protocol_version: Some("2026-07-28".into()), ..RequestMeta::default() };
+        let modern = RequestMeta {
+            protocol_version: Some("2026-07-28".into()),
+            ..RequestMeta::default()
+        };
         for (meta, method, header, want) in [
             (&modern, "tools/list", None, Route::Modern),
             (&modern, "initialize", Some("2025-11-25"), Route::Modern),
@@ -159,7 +213,11 @@ mod tests {
             trace_id("00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").as_deref(),
             Some("0af7651916cd43dd8448eb211c80319c")
         );
-        for bad in ["", "00-0-0-0", "00-00000000000000000000000000000000-00f067aa0ba902b7-01"] {
+        for bad in [
+            "",
+            "00-0-0-0",
+            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+        ] {
             assert_eq!(trace_id(bad), None);
         }
     }

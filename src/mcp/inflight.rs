@@ -22,10 +22,18 @@ pub(super) struct Entry {
 
 impl InFlight {
     /// Takes a place. Of two calls with the same id the later is the one that a cancellation finds.
-    pub(super) fn enter(self: &Arc<Self>, session: SessionId, id: String, cancel: CancellationToken) -> Entry {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        session: SessionId,
+        id: String,
+        cancel: CancellationToken,
+    ) -> Entry {
         let key = (session, id);
         self.calls().insert(key.clone(), cancel);
-        Entry { calls: Arc::clone(self), key }
+        Entry {
+            calls: Arc::clone(self),
+            key,
+        }
     }
 
     /// Cancels a call; `false` where it does not run here.

@@ -25,9 +25,13 @@ impl From<SessionFault> for Reply {
                 "Mcp-Session-Id header is missing: send `initialize` first and repeat the header of its answer",
                 None,
             ),
-            SessionFault::Unknown => {
-                Self::error(404, None, codes::INVALID_REQUEST, "Session not found: send `initialize` to open a new one", None)
-            }
+            SessionFault::Unknown => Self::error(
+                404,
+                None,
+                codes::INVALID_REQUEST,
+                "Session not found: send `initialize` to open a new one",
+                None,
+            ),
         }
     }
 }
@@ -44,18 +48,34 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
         let words = "`params.protocolVersion` must be a string such as \"2025-11-25\"";
         return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
     };
-    let version = Version::parse(&asked).filter(|version| version.era() == Era::Legacy).unwrap_or(Version::NEWEST_LEGACY);
-    let client = params.and_then(|params| params.get("clientInfo")).map(|info| modern::client_name(&info));
+    let version = Version::parse(&asked)
+        .filter(|version| version.era() == Era::Legacy)
+        .unwrap_or(Version::NEWEST_LEGACY);
+    let client = params
+        .and_then(|params| params.get("clientInfo"))
+        .map(|info| modern::client_name(&info));
     let capabilities = params.and_then(|params| params.get("capabilities"));
-    let session = server.sessions.open(inbound.context.principal(), version, capabilities.as_ref(), client.as_deref());
+    let session = server.sessions.open(
+        inbound.context.principal(),
+        version,
+        capabilities.as_ref(),
+        client.as_deref(),
+    );
     let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new().json("tools", &tools).json("logging", &Json::empty_object()).build();
+    let capabilities = ObjectBuilder::new()
+        .json("tools", &tools)
+        .json("logging", &Json::empty_object())
+        .build();
     let result = ObjectBuilder::new()
         .text("protocolVersion", version.as_str())
         .json("capabilities", &capabilities)
         .json("serverInfo", &modern::server_info())
         .build();
-    Reply { session: Some(session), ..Reply::result(&request.id, &result) }.into()
+    Reply {
+        session: Some(session),
+        ..Reply::result(&request.id, &result)
+    }
+    .into()
 }
 
 /// The session of a request, once it and the version header are in order.
@@ -64,12 +84,27 @@ async fn session(server: &Server, inbound: &Inbound) -> Result<Session, Reply> {
         let known = Version::parse(header).is_some_and(|version| version.era() == Era::Legacy);
         if !known {
             let shown: String = header.chars().take(64).collect();
-            let words = format!("MCP-Protocol-Version '{shown}' is not spoken here; send the version that `initialize` settled on");
-            return Err(Reply::error(400, None, codes::INVALID_REQUEST, &words, None));
+            let words = format!(
+                "MCP-Protocol-Version '{shown}' is not spoken here; send the version that `initialize` settled on"
+            );
+            return Err(Reply::error(
+                400,
+                None,
+                codes::INVALID_REQUEST,
+                &words,
+                None,
+            ));
         }
     }
-    let id = inbound.headers.session.as_deref().ok_or(SessionFault::Missing)?;
-    Ok(server.sessions.find(inbound.context.principal(), id).await?)
+    let id = inbound
+        .headers
+        .session
+        .as_deref()
+        .ok_or(SessionFault::Missing)?;
+    Ok(server
+        .sessions
+        .find(inbound.context.principal(), id)
+        .await?)
 }
 
 /// Answers one request inside a session.
@@ -86,13 +121,26 @@ pub(super) async fn request(
     };
     if request.method == "tools/call" {
         let caller = caller(&session, &inbound, &request, bytes);
-        return call::post(server, inbound, request, meta, caller, lowering(session.version)).await;
+        return call::post(
+            server,
+            inbound,
+            request,
+            meta,
+            caller,
+            lowering(session.version),
+        )
+        .await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
 
 /// What the record and the upstream are told of a call in this session.
-pub(super) fn caller(session: &Session, inbound: &Inbound, request: &Request, bytes: usize) -> Caller {
+pub(super) fn caller(
+    session: &Session,
+    inbound: &Inbound,
+    request: &Request,
+    bytes: usize,
+) -> Caller {
     let mut attempt = era::attempt(inbound, Era::Legacy, session.version, bytes);
     attempt.client_info.clone_from(&session.client);
     attempt.caller = CallerKey(session.caller_key(inbound.context.principal().key().as_bytes()));
@@ -105,7 +153,12 @@ pub(super) fn caller(session: &Session, inbound: &Inbound, request: &Request, by
 }
 
 /// Every method but `tools/call`.
-pub(super) async fn method(server: &Server, inbound: &Inbound, request: &Request, session: &Session) -> Reply {
+pub(super) async fn method(
+    server: &Server,
+    inbound: &Inbound,
+    request: &Request,
+    session: &Session,
+) -> Reply {
     if let Err(limited) = server.pipeline.limits.admit(&inbound.context, Cost::Browse) {
         return answers::over_limit(Some(&request.id), limited);
     }
@@ -113,7 +166,9 @@ pub(super) async fn method(server: &Server, inbound: &Inbound, request: &Request
         "ping" => Ok(Json::empty_object()),
         "tools/list" => lists::tools(server, &inbound.context, request, session.version),
         "logging/setLevel" => set_level(server, request, session).await,
-        "initialize" => Err(Refusal::InvalidRequest("the session is open already".to_owned())),
+        "initialize" => Err(Refusal::InvalidRequest(
+            "the session is open already".to_owned(),
+        )),
         method => return answers::unknown_method(&request.id, method, false),
     };
     match outcome {
@@ -123,18 +178,32 @@ pub(super) async fn method(server: &Server, inbound: &Inbound, request: &Request
 }
 
 async fn set_level(server: &Server, request: &Request, session: &Session) -> Result<Json, Refusal> {
-    let level = request.params.as_ref().and_then(|params| params.get("level"));
-    let level = level.as_ref().and_then(Json::string).and_then(|name| LogLevel::parse(&name)).ok_or_else(|| {
-        let names = LogLevel::ALL.map(LogLevel::as_str).join(", ");
-        Refusal::MalformedParams(format!("`params.level` must be one of {names}"))
-    })?;
+    let level = request
+        .params
+        .as_ref()
+        .and_then(|params| params.get("level"));
+    let level = level
+        .as_ref()
+        .and_then(Json::string)
+        .and_then(|name| LogLevel::parse(&name))
+        .ok_or_else(|| {
+            let names = LogLevel::ALL.map(LogLevel::as_str).join(", ");
+            Refusal::MalformedParams(format!("`params.level` must be one of {names}"))
+        })?;
     server.sessions.set_log_level(session, level).await;
-    server.relay.broadcast(&relay::session_changed(session.id)).await;
+    server
+        .relay
+        .broadcast(&relay::session_changed(session.id))
+        .await;
     Ok(Json::empty_object())
 }
 
 /// Takes a notification: 202, whatever it is, once the session is in order.
-pub(super) async fn notification(server: &Server, inbound: &Inbound, notification: &Notification) -> Answer {
+pub(super) async fn notification(
+    server: &Server,
+    inbound: &Inbound,
+    notification: &Notification,
+) -> Answer {
     match session(server, inbound).await {
         Ok(session) => {
             hear(server, &session, notification).await;
@@ -149,10 +218,18 @@ pub(super) async fn hear(server: &Server, session: &Session, notification: &Noti
     if notification.method != "notifications/cancelled" {
         return;
     }
-    let id = notification.params.as_ref().and_then(|params| params.get("requestId"));
-    let Some(id) = id.and_then(crate::protocol::RequestId::new) else { return };
+    let id = notification
+        .params
+        .as_ref()
+        .and_then(|params| params.get("requestId"));
+    let Some(id) = id.and_then(crate::protocol::RequestId::new) else {
+        return;
+    };
     if !server.inflight.cancel(session.id, &id.key()) {
-        server.relay.broadcast(&relay::cancelled(session.id, &id.key())).await;
+        server
+            .relay
+            .broadcast(&relay::cancelled(session.id, &id.key()))
+            .await;
     }
 }
 
@@ -167,11 +244,18 @@ pub(super) async fn response(server: &Server, inbound: &Inbound) -> Answer {
 /// Opens the session's GET stream. A newer one closes the older.
 pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
     if inbound.headers.session.is_none() || !inbound.accept.stream {
-        return Reply { allow: Some("POST, GET, DELETE"), ..Reply::empty(405) }.into();
+        return Reply {
+            allow: Some("POST, GET, DELETE"),
+            ..Reply::empty(405)
+        }
+        .into();
     }
     match session(server, &inbound).await {
         Ok(session) => {
-            server.relay.broadcast(&relay::stream_opened(session.id)).await;
+            server
+                .relay
+                .broadcast(&relay::stream_opened(session.id))
+                .await;
             listen::session_stream(server, inbound, &session)
         }
         Err(reply) => reply.into(),
@@ -183,10 +267,18 @@ pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
     match session(server, &inbound).await {
         Ok(session) => match server.sessions.end(&session).await {
             Ok(()) => {
-                server.relay.broadcast(&relay::session_ended(session.id)).await;
+                server
+                    .relay
+                    .broadcast(&relay::session_ended(session.id))
+                    .await;
                 Reply::empty(204).into()
             }
-            Err(_) => answers::unavailable(None, "The session could not be ended. Retry shortly.", Some(std::time::Duration::from_secs(2))).into(),
+            Err(_) => answers::unavailable(
+                None,
+                "The session could not be ended. Retry shortly.",
+                Some(std::time::Duration::from_secs(2)),
+            )
+            .into(),
         },
         Err(reply) => reply.into(),
     }
@@ -194,7 +286,9 @@ pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
 
 /// A refusal that was made before the id was known, with the id.
 fn with_id(reply: Reply, request: &Request) -> Reply {
-    let body = reply.body.map(|body| body.with_member("id", request.id.json()));
+    let body = reply
+        .body
+        .map(|body| body.with_member("id", request.id.json()));
     Reply { body, ..reply }
 }
 
@@ -208,7 +302,9 @@ pub(super) fn lowering(version: Version) -> fn(Json) -> Json {
 
 /// From the modern form: no `resultType`, `structuredContent` only where it is an object.
 fn lower(result: Json) -> Json {
-    let drops = |key: &str, value: &Json| key == "resultType" || (key == "structuredContent" && !value.is_object());
+    let drops = |key: &str, value: &Json| {
+        key == "resultType" || (key == "structuredContent" && !value.is_object())
+    };
     if !result.members().any(|(key, value)| drops(&key, &value)) {
         return result;
     }
@@ -225,7 +321,9 @@ fn lower(result: Json) -> Json {
 /// text that says where it leads.
 fn lower_2025_03_26(result: Json) -> Json {
     let result = lower(result).without_members(|key| key == "structuredContent");
-    let Some(content) = result.get("content") else { return result };
+    let Some(content) = result.get("content") else {
+        return result;
+    };
     let mut blocks = crate::protocol::json::ArrayBuilder::new();
     for block in content.elements() {
         blocks.push(&linked_text(&block).unwrap_or(block));
@@ -234,13 +332,22 @@ fn lower_2025_03_26(result: Json) -> Json {
 }
 
 fn linked_text(block: &Json) -> Option<Json> {
-    let text = |key: &str| block.get(key).and_then(|value| value.string().map(String::from));
+    let text = |key: &str| {
+        block
+            .get(key)
+            .and_then(|value| value.string().map(String::from))
+    };
     if text("type")? != "resource_link" {
         return None;
     }
     let label = text("title").or_else(|| text("name")).unwrap_or_default();
     let words = format!("{label}: {}", text("uri").unwrap_or_default());
-    Some(ObjectBuilder::new().text("type", "text").text("text", &words).build())
+    Some(
+        ObjectBuilder::new()
+            .text("type", "text")
+            .text("text", &words)
+            .build(),
+    )
 }
 
 #[cfg(test)]
@@ -254,8 +361,14 @@ mod tests {
             "resultType": "complete", "structuredContent": [1],
             "content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}],
         }));
-        assert_eq!(lower(modern.clone()).as_str(), r#"{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}"#);
-        assert_eq!(lower_2025_03_26(modern).as_str(), r#"{"content":[{"type":"text","text":"a: file:///a"}]}"#);
+        assert_eq!(
+            lower(modern.clone()).as_str(),
+            r#"{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}"#
+        );
+        assert_eq!(
+            lower_2025_03_26(modern).as_str(),
+            r#"{"content":[{"type":"text","text":"a: file:///a"}]}"#
+        );
         let clean = json(serde_json::json!({"content": [], "structuredContent": {"n": 1}}));
         assert_eq!(lower(clean.clone()).as_str(), clean.as_str());
     }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::identity::Principal;
 use crate::ids::SessionId;
-use crate::limits::StreamPermit;
+use crate::limits::{StreamPermit, StreamsFull};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, Request, RequestId, codes, meta};
 use crate::tenancy::TenantContext;
@@ -70,7 +70,12 @@ enum Told {
 }
 
 impl Watch {
-    fn begin(server: &Arc<Server>, inbound: Inbound, ended: CancellationToken, until: i64) -> Result<Self, crate::limits::Limited> {
+    fn begin(
+        server: &Arc<Server>,
+        inbound: Inbound,
+        ended: CancellationToken,
+        until: i64,
+    ) -> Result<Self, StreamsFull> {
         let permit = server.streams.open(&inbound.context)?;
         let changes = server.pipeline.catalog.changes(inbound.context.tenant_id());
         let left = u64::try_from(until - server.clock.unix_seconds()).unwrap_or(0);
@@ -123,16 +128,22 @@ impl Watch {
 
 /// Opens a modern subscription (MCP 2026-07-28 subscriptions).
 pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Request) -> Answer {
-    let filter = request.params.as_ref().and_then(|params| params.get("notifications"));
+    let filter = request
+        .params
+        .as_ref()
+        .and_then(|params| params.get("notifications"));
     let Some(filter) = filter.filter(Json::is_object) else {
         let words = "`params.notifications` must be an object such as {\"toolsListChanged\": true}";
         return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
     };
-    let tools = filter.get("toolsListChanged").and_then(|wanted| wanted.boolean()) == Some(true);
+    let tools = filter
+        .get("toolsListChanged")
+        .and_then(|wanted| wanted.boolean())
+        == Some(true);
     let until = inbound.context.principal().expires_at();
     match Watch::begin(server, inbound, CancellationToken::new(), until) {
         Ok(watch) => Answer::Stream(subscription(watch, request.id.clone(), tools)),
-        Err(limited) => answers::over_limit(Some(&request.id), limited).into(),
+        Err(full) => answers::streams_full(Some(&request.id), full).into(),
     }
 }
 
@@ -144,29 +155,42 @@ enum Stage {
 }
 
 fn subscription(watch: Watch, id: RequestId, tools: bool) -> Messages {
-    Box::pin(stream::unfold(Some((watch, Stage::Acknowledge)), move |state| {
-        let id = id.clone();
-        async move {
-            let (mut watch, stage) = state?;
-            match stage {
-                Stage::Acknowledge => Some((acknowledged(&id, tools), Some((watch, Stage::Wait)))),
-                Stage::Wait => loop {
-                    match watch.next().await {
-                        Told::ToolsChanged if tools => return Some((tools_changed(Some(&id)), Some((watch, Stage::Wait)))),
-                        Told::ToolsChanged => {}
-                        Told::End => return Some((cancelled(&id), Some((watch, Stage::Result)))),
+    Box::pin(stream::unfold(
+        Some((watch, Stage::Acknowledge)),
+        move |state| {
+            let id = id.clone();
+            async move {
+                let (mut watch, stage) = state?;
+                match stage {
+                    Stage::Acknowledge => {
+                        Some((acknowledged(&id, tools), Some((watch, Stage::Wait))))
                     }
-                },
-                Stage::Result => Some((ended(&id), None)),
+                    Stage::Wait => loop {
+                        match watch.next().await {
+                            Told::ToolsChanged if tools => {
+                                return Some((tools_changed(Some(&id)), Some((watch, Stage::Wait))));
+                            }
+                            Told::ToolsChanged => {}
+                            Told::End => {
+                                return Some((cancelled(&id), Some((watch, Stage::Result))));
+                            }
+                        }
+                    },
+                    Stage::Result => Some((ended(&id), None)),
+                }
             }
-        }
-    }))
+        },
+    ))
 }
 
 /// Opens a legacy session's GET stream.
 pub(super) fn session_stream(server: &Arc<Server>, inbound: Inbound, session: &Session) -> Answer {
     let ended = server.listeners.open(session.id);
-    let until = inbound.context.principal().expires_at().min(session.expires.unix_timestamp());
+    let until = inbound
+        .context
+        .principal()
+        .expires_at()
+        .min(session.expires.unix_timestamp());
     match Watch::begin(server, inbound, ended, until) {
         Ok(watch) => Answer::Stream(Box::pin(stream::unfold(watch, |mut watch| async move {
             match watch.next().await {
@@ -174,16 +198,22 @@ pub(super) fn session_stream(server: &Arc<Server>, inbound: Inbound, session: &S
                 Told::End => None,
             }
         }))),
-        Err(limited) => answers::over_limit(None, limited).into(),
+        Err(full) => answers::streams_full(None, full).into(),
     }
 }
 
 fn subscription_meta(id: &RequestId) -> Json {
-    ObjectBuilder::new().json(meta::SUBSCRIPTION_ID, id.json()).build()
+    ObjectBuilder::new()
+        .json(meta::SUBSCRIPTION_ID, id.json())
+        .build()
 }
 
 fn notification(method: &str, params: &Json) -> Json {
-    ObjectBuilder::new().text("jsonrpc", "2.0").text("method", method).json("params", params).build()
+    ObjectBuilder::new()
+        .text("jsonrpc", "2.0")
+        .text("method", method)
+        .json("params", params)
+        .build()
 }
 
 /// The first message: which of the asked-for notifications will come.
@@ -192,23 +222,35 @@ fn acknowledged(id: &RequestId, tools: bool) -> Json {
     if tools {
         honoured = honoured.boolean("toolsListChanged", true);
     }
-    let params = ObjectBuilder::new().json("_meta", &subscription_meta(id)).json("notifications", &honoured.build()).build();
+    let params = ObjectBuilder::new()
+        .json("_meta", &subscription_meta(id))
+        .json("notifications", &honoured.build())
+        .build();
     notification("notifications/subscriptions/acknowledged", &params)
 }
 
 fn tools_changed(subscription: Option<&RequestId>) -> Json {
     let meta = subscription.map(subscription_meta);
-    notification("notifications/tools/list_changed", &ObjectBuilder::new().maybe("_meta", meta.as_ref()).build())
+    notification(
+        "notifications/tools/list_changed",
+        &ObjectBuilder::new().maybe("_meta", meta.as_ref()).build(),
+    )
 }
 
 /// The end, as one page of the specification has it (cancellation) …
 fn cancelled(id: &RequestId) -> Json {
-    let params = ObjectBuilder::new().json("_meta", &subscription_meta(id)).json("requestId", id.json()).build();
+    let params = ObjectBuilder::new()
+        .json("_meta", &subscription_meta(id))
+        .json("requestId", id.json())
+        .build();
     notification("notifications/cancelled", &params)
 }
 
 /// … and as the other has it (subscriptions, Graceful Closure).
 fn ended(id: &RequestId) -> Json {
-    let result = ObjectBuilder::new().text("resultType", "complete").json("_meta", &subscription_meta(id)).build();
+    let result = ObjectBuilder::new()
+        .text("resultType", "complete")
+        .json("_meta", &subscription_meta(id))
+        .build();
     answers::response(id, &result)
 }

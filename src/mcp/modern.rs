@@ -35,11 +35,18 @@ pub(super) async fn request(
     }
     match request.method.as_str() {
         "tools/call" => {
-            let caller = Caller { attempt, inflight: None, cancel_on_hang_up: true, log_level: meta.log_level };
+            let caller = Caller {
+                attempt,
+                inflight: None,
+                cancel_on_hang_up: true,
+                log_level: meta.log_level,
+            };
             call::post(server, inbound, request, meta, caller, complete).await
         }
         "server/discover" => browse(server, &inbound, &request, |_| Ok(discover())),
-        "tools/list" => browse(server, &inbound, &request, |server| lists::tools(server, &inbound.context, &request, version)),
+        "tools/list" => browse(server, &inbound, &request, |server| {
+            lists::tools(server, &inbound.context, &request, version)
+        }),
         "subscriptions/listen" => listen::subscribe(server, inbound, &request),
         method => answers::unknown_method(&request.id, method, true).into(),
     }
@@ -68,7 +75,14 @@ enum Fault {
     MissingMeta(String),
 }
 
-async fn refused(server: &Arc<Server>, inbound: &Inbound, request: &Request, fault: Fault, is_call: bool, bytes: usize) -> Answer {
+async fn refused(
+    server: &Arc<Server>,
+    inbound: &Inbound,
+    request: &Request,
+    fault: Fault,
+    is_call: bool,
+    bytes: usize,
+) -> Answer {
     let id = Some(&request.id);
     if is_call {
         // A call that is refused for its form is on record like any other refusal.
@@ -77,13 +91,26 @@ async fn refused(server: &Arc<Server>, inbound: &Inbound, request: &Request, fau
             Fault::Mismatch(words) | Fault::MissingMeta(words) => words.clone(),
             Fault::Unsupported(_) => "unsupported protocol version".to_owned(),
         };
-        let answered = server.pipeline.refuse_unread(&attempt, &inbound.context, Refusal::StandardHeaderMismatch(words)).await;
+        let answered = server
+            .pipeline
+            .refuse_unread(
+                &attempt,
+                &inbound.context,
+                Refusal::StandardHeaderMismatch(words),
+            )
+            .await;
         if let Err(unrecorded @ Refusal::AuditUnavailable(_)) = answered.outcome {
             return answers::of_refusal(id, unrecorded, |json| json).into();
         }
     }
     match fault {
-        Fault::Mismatch(words) => Reply::error(400, id, codes::HEADER_MISMATCH, &format!("Header mismatch: {words}"), None),
+        Fault::Mismatch(words) => Reply::error(
+            400,
+            id,
+            codes::HEADER_MISMATCH,
+            &format!("Header mismatch: {words}"),
+            None,
+        ),
         Fault::Unsupported(requested) => answers::unsupported_version(id, &requested),
         Fault::MissingMeta(words) => Reply::error(400, id, codes::INVALID_PARAMS, &words, None),
     }
@@ -93,9 +120,16 @@ async fn refused(server: &Arc<Server>, inbound: &Inbound, request: &Request, fau
 /// Holds the headers against the body, the version against ours, `_meta` against its required members.
 fn agreed(headers: &McpHeaders, request: &Request, meta: &RequestMeta) -> Result<(), Fault> {
     let Some(version) = meta.protocol_version.as_deref() else {
-        return Err(Fault::MissingMeta(format!("`params._meta` must have \"{}\"", meta::PROTOCOL_VERSION)));
+        return Err(Fault::MissingMeta(format!(
+            "`params._meta` must have \"{}\"",
+            meta::PROTOCOL_VERSION
+        )));
     };
-    same("MCP-Protocol-Version", headers.protocol_version.as_deref(), version)?;
+    same(
+        "MCP-Protocol-Version",
+        headers.protocol_version.as_deref(),
+        version,
+    )?;
     if version != Version::MODERN.as_str() {
         return Err(Fault::Unsupported(version.to_owned()));
     }
@@ -104,11 +138,21 @@ fn agreed(headers: &McpHeaders, request: &Request, meta: &RequestMeta) -> Result
         let given = headers.name.as_deref().map(decoded).transpose()?;
         same("Mcp-Name", given.as_deref(), &name)?;
     }
-    if !meta.client_capabilities.as_ref().is_some_and(Json::is_object) {
-        return Err(Fault::MissingMeta(format!("`params._meta` must have an object \"{}\"", meta::CLIENT_CAPABILITIES)));
+    if !meta
+        .client_capabilities
+        .as_ref()
+        .is_some_and(Json::is_object)
+    {
+        return Err(Fault::MissingMeta(format!(
+            "`params._meta` must have an object \"{}\"",
+            meta::CLIENT_CAPABILITIES
+        )));
     }
     if meta.bad_log_level {
-        return Err(Fault::MissingMeta(format!("`params._meta` \"{}\" is no log level: send one of debug, info, notice, warning, error, critical, alert, emergency", meta::LOG_LEVEL)));
+        return Err(Fault::MissingMeta(format!(
+            "`params._meta` \"{}\" is no log level: send one of debug, info, notice, warning, error, critical, alert, emergency",
+            meta::LOG_LEVEL
+        )));
     }
     Ok(())
 }
@@ -117,8 +161,15 @@ fn same(header: &str, given: Option<&str>, body: &str) -> Result<(), Fault> {
     let shown = |text: &str| text.chars().take(80).collect::<String>();
     match given {
         Some(given) if given == body => Ok(()),
-        Some(given) => Err(Fault::Mismatch(format!("{header} header value '{}' does not match body value '{}'", shown(given), shown(body)))),
-        None => Err(Fault::Mismatch(format!("{header} header is missing; the body says '{}'", shown(body)))),
+        Some(given) => Err(Fault::Mismatch(format!(
+            "{header} header value '{}' does not match body value '{}'",
+            shown(given),
+            shown(body)
+        ))),
+        None => Err(Fault::Mismatch(format!(
+            "{header} header is missing; the body says '{}'",
+            shown(body)
+        ))),
     }
 }
 
@@ -129,21 +180,38 @@ fn mirrored_name(request: &Request) -> Option<String> {
         "resources/read" => "uri",
         _ => return None,
     };
-    request.params.as_ref()?.get(field)?.string().map(Into::into)
+    request
+        .params
+        .as_ref()?
+        .get(field)?
+        .string()
+        .map(Into::into)
 }
 
 /// A header value, decoded where it has the Base64 sentinel form.
 fn decoded(value: &str) -> Result<String, Fault> {
-    let Some(inner) = value.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
+    let Some(inner) = value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    else {
         return Ok(value.to_owned());
     };
-    let text = STANDARD.decode(inner).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = STANDARD
+        .decode(inner)
+        .ok()
+        .and_then(|bytes| String::from_utf8(bytes).ok());
     text.ok_or_else(|| Fault::Mismatch("Mcp-Name is not valid Base64 of UTF-8 text".to_owned()))
 }
 
 /// The client's own word for itself, for the record.
 pub(super) fn client_name(info: &Json) -> String {
-    let part = |key: &str| info.get(key).and_then(|value| value.string().map(|text| text.chars().take(64).collect::<String>()));
+    let part = |key: &str| {
+        info.get(key).and_then(|value| {
+            value
+                .string()
+                .map(|text| text.chars().take(64).collect::<String>())
+        })
+    };
     let name = part("name").unwrap_or_default();
     part("version").map_or_else(|| name.clone(), |version| format!("{name}/{version}"))
 }
@@ -154,22 +222,40 @@ pub(super) fn complete(result: Json) -> Json {
         Some(_) => result,
         None => result.with_member("resultType", &Json::from_text("complete")),
     };
-    let meta = result.get("_meta").filter(Json::is_object).unwrap_or_else(Json::empty_object);
-    result.with_member("_meta", &meta.with_member(meta::SERVER_INFO, &server_info()))
+    let meta = result
+        .get("_meta")
+        .filter(Json::is_object)
+        .unwrap_or_else(Json::empty_object);
+    result.with_member(
+        "_meta",
+        &meta.with_member(meta::SERVER_INFO, &server_info()),
+    )
 }
 
 /// Name and version of this software.
 pub(super) fn server_info() -> Json {
-    ObjectBuilder::new().text("name", SERVER_NAME).text("version", env!("CARGO_PKG_VERSION")).build()
+    ObjectBuilder::new()
+        .text("name", SERVER_NAME)
+        .text("version", env!("CARGO_PKG_VERSION"))
+        .build()
 }
 
 fn discover() -> Json {
-    let versions: Vec<Json> = Version::ALL.iter().map(|version| Json::from_text(version.as_str())).collect();
+    let versions: Vec<Json> = Version::ALL
+        .iter()
+        .map(|version| Json::from_text(version.as_str()))
+        .collect();
     let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new().json("tools", &tools).json("logging", &Json::empty_object()).build();
+    let capabilities = ObjectBuilder::new()
+        .json("tools", &tools)
+        .json("logging", &Json::empty_object())
+        .build();
     complete(
         ObjectBuilder::new()
-            .json("supportedVersions", &ArrayBuilder::from_iter(&versions).build())
+            .json(
+                "supportedVersions",
+                &ArrayBuilder::from_iter(&versions).build(),
+            )
             .json("capabilities", &capabilities)
             .integer("ttlMs", 3_600_000)
             .text("cacheScope", "private")
@@ -183,7 +269,9 @@ mod tests {
 
     #[test]
     fn a_result_is_completed_once_and_keeps_what_it_has() {
-        let json = Json::from_value(&serde_json::json!({"resultType": "complete", "content": [], "_meta": {"x": 1}}));
+        let json = Json::from_value(
+            &serde_json::json!({"resultType": "complete", "content": [], "_meta": {"x": 1}}),
+        );
         let done = complete(json);
         assert_eq!(done.get("resultType").unwrap().as_str(), "\"complete\"");
         assert_eq!(done.get("_meta").unwrap().get("x").unwrap().as_str(), "1");
@@ -192,7 +280,10 @@ mod tests {
 
     #[test]
     fn the_sentinel_form_is_decoded() {
-        assert_eq!(decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").ok().unwrap(), "Hello, 世界");
+        assert_eq!(
+            decoded("=?base64?SGVsbG8sIOS4lueVjA==?=").ok().unwrap(),
+            "Hello, 世界"
+        );
         assert_eq!(decoded("plain").ok().unwrap(), "plain");
         assert!(decoded("=?base64?***?=").is_err());
     }

@@ -25,14 +25,20 @@ impl Relay {
     /// Sends to every other live replica. A fault is logged: the caller's own
     /// replica has acted already.
     pub(super) async fn broadcast(&self, message: &Json) {
-        if let Err(error) = self.store.insert_broadcast(self.own, message.as_str()).await {
+        if let Err(error) = self
+            .store
+            .insert_broadcast(self.own, message.as_str())
+            .await
+        {
             tracing::warn!(%error, "Other replicas could not be told of a change in a session.");
         }
     }
 }
 
 fn about(session: SessionId, what: &str) -> ObjectBuilder {
-    ObjectBuilder::new().text("kind", what).text("session", &session.to_string())
+    ObjectBuilder::new()
+        .text("kind", what)
+        .text("session", &session.to_string())
 }
 
 /// A call is to be cancelled wherever it runs.
@@ -57,12 +63,22 @@ pub(super) fn stream_opened(session: SessionId) -> Json {
 
 /// Acts on a message. One that is not understood is of a newer release, and ignored.
 pub(super) async fn heard(server: &Server, message: &Json) {
-    let text = |key: &str| message.get(key).and_then(|value| value.string().map(String::from));
-    let session = text("session").and_then(|id| id.parse().ok()).map(SessionId);
-    let (Some(kind), Some(session)) = (text("kind"), session) else { return };
+    let text = |key: &str| {
+        message
+            .get(key)
+            .and_then(|value| value.string().map(String::from))
+    };
+    let session = text("session")
+        .and_then(|id| id.parse().ok())
+        .map(SessionId);
+    let (Some(kind), Some(session)) = (text("kind"), session) else {
+        return;
+    };
     match kind.as_str() {
         "cancelled" => {
-            server.inflight.cancel(session, &text("request").unwrap_or_default());
+            server
+                .inflight
+                .cancel(session, &text("request").unwrap_or_default());
         }
         "session_changed" => server.sessions.forget(session),
         "session_ended" => {

@@ -92,12 +92,27 @@ pub struct Sessions {
 impl Sessions {
     /// Sessions sealed by `sealer` that live for `lifetime`.
     pub fn new(sealer: Sealer, store: Arc<Store>, clock: SharedClock, lifetime: Duration) -> Self {
-        let states = Cache::builder().max_capacity(KEPT).time_to_live(BELIEVED).build();
-        Self { sealer, store, clock, lifetime, states }
+        let states = Cache::builder()
+            .max_capacity(KEPT)
+            .time_to_live(BELIEVED)
+            .build();
+        Self {
+            sealer,
+            store,
+            clock,
+            lifetime,
+            states,
+        }
     }
 
     /// A new session's id for `Mcp-Session-Id`.
-    pub(super) fn open(&self, principal: &Principal, version: Version, capabilities: Option<&Json>, client: Option<&str>) -> String {
+    pub(super) fn open(
+        &self,
+        principal: &Principal,
+        version: Version,
+        capabilities: Option<&Json>,
+        client: Option<&str>,
+    ) -> String {
         let facts = Facts {
             id: new_session_id(&*self.clock),
             version: version.as_str().to_owned(),
@@ -114,17 +129,35 @@ impl Sessions {
     ///
     /// # Errors
     /// [`SessionFault::Unknown`] where it is not this principal's, or no more.
-    pub(super) async fn find(&self, principal: &Principal, id: &str) -> Result<Session, SessionFault> {
-        let plain = self.sealer.open(id, principal.key().as_bytes()).map_err(|_| SessionFault::Unknown)?;
+    pub(super) async fn find(
+        &self,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<Session, SessionFault> {
+        let plain = self
+            .sealer
+            .open(id, principal.key().as_bytes())
+            .map_err(|_| SessionFault::Unknown)?;
         let facts: Facts = serde_json::from_slice(&plain).map_err(|_| SessionFault::Unknown)?;
         let version = Version::parse(&facts.version).ok_or(SessionFault::Unknown)?;
-        let expires = OffsetDateTime::from_unix_timestamp(facts.expires).map_err(|_| SessionFault::Unknown)?;
+        let expires = OffsetDateTime::from_unix_timestamp(facts.expires)
+            .map_err(|_| SessionFault::Unknown)?;
         let state = self.state(facts.id).await;
         if state.ended || self.clock.now() >= expires {
             return Err(SessionFault::Unknown);
         }
-        let log_level = state.log_level.as_deref().and_then(LogLevel::parse).unwrap_or(LogLevel::Info);
-        Ok(Session { id: facts.id, version, expires, client: facts.client, log_level })
+        let log_level = state
+            .log_level
+            .as_deref()
+            .and_then(LogLevel::parse)
+            .unwrap_or(LogLevel::Info);
+        Ok(Session {
+            id: facts.id,
+            version,
+            expires,
+            client: facts.client,
+            log_level,
+        })
     }
 
     async fn state(&self, id: SessionId) -> SessionState {
@@ -147,16 +180,34 @@ impl Sessions {
     /// Remembers the session's log level.
     pub(super) async fn set_log_level(&self, session: &Session, level: LogLevel) {
         let until = session.expires;
-        if let Err(error) = self.store.update_session_log_level(session.id, level.as_str(), until).await {
+        if let Err(error) = self
+            .store
+            .update_session_log_level(session.id, level.as_str(), until)
+            .await
+        {
             tracing::warn!(%error, "The log level of a session could not be stored; other replicas do not know it.");
         }
-        self.states.insert(session.id, SessionState { log_level: Some(level.as_str().to_owned()), ended: false });
+        self.states.insert(
+            session.id,
+            SessionState {
+                log_level: Some(level.as_str().to_owned()),
+                ended: false,
+            },
+        );
     }
 
     /// Ends the session for every replica.
     pub(super) async fn end(&self, session: &Session) -> Result<(), StoreError> {
-        self.store.insert_session_tombstone(session.id, session.expires).await?;
-        self.states.insert(session.id, SessionState { ended: true, log_level: None });
+        self.store
+            .insert_session_tombstone(session.id, session.expires)
+            .await?;
+        self.states.insert(
+            session.id,
+            SessionState {
+                ended: true,
+                log_level: None,
+            },
+        );
         Ok(())
     }
 
@@ -169,5 +220,9 @@ impl Sessions {
 /// The declared capabilities as bits, in the order of the names.
 fn capability_row(capabilities: &Json) -> u16 {
     let names = ["roots", "sampling", "elicitation", "tasks", "experimental"];
-    names.iter().enumerate().filter(|(_, name)| capabilities.get(name).is_some()).fold(0, |row, (bit, _)| row | (1 << bit))
+    names
+        .iter()
+        .enumerate()
+        .filter(|(_, name)| capabilities.get(name).is_some())
+        .fold(0, |row, (bit, _)| row | (1 << bit))
 }

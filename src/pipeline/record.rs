@@ -10,14 +10,13 @@ use crate::audit::{ArgumentsRecord, CallFacts, Finish, Outcome};
 use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Durability};
-use crate::ids::CallId;
+use crate::ids::{CallId, ToolName, UpstreamId};
 use crate::protocol::{Era, Version};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
 use crate::telemetry::metrics::{CallOutcome, Metrics};
 use crate::tenancy::{TenantContext, TenantRules};
 use crate::upstream::CallerKey;
 use crate::visibility::Visible;
-
 
 use super::{Call, Refusal};
 
@@ -57,7 +56,7 @@ pub(super) struct Record {
     findings: Findings,
     /// The outcome where it is not told by the result itself.
     special: Option<(Outcome, String)>,
-    tool: Option<(String, String)>,
+    tool: Option<(UpstreamId, ToolName)>,
 }
 
 impl Record {
@@ -71,7 +70,7 @@ impl Record {
     /// Opens the record of a request that names no tool.
     pub(super) fn of_unread(attempt: &Attempt, context: &TenantContext, clock: &dyn Clock) -> Self {
         let principal = context.principal();
-        let audit = context.rules().audit;
+        let audit = context.rules().audit();
         Self {
             facts: CallFacts {
                 call_id: new_call_id(clock),
@@ -90,7 +89,9 @@ impl Record {
                 upstream_tool: None,
                 definition_digest: None,
                 config_digest: attempt.config_digest,
-                arguments: attempt.body_digest.map_or(ArgumentsRecord::None, ArgumentsRecord::Digest),
+                arguments: attempt
+                    .body_digest
+                    .map_or(ArgumentsRecord::None, ArgumentsRecord::Digest),
                 client_info: attempt.client_info.clone(),
                 trace_id: attempt.trace_id.clone(),
                 request_bytes: attempt.request_bytes as u64,
@@ -114,14 +115,19 @@ impl Record {
             self.durability = audit.durability.unwrap_or(self.durability);
             self.arguments = audit.arguments.unwrap_or(self.arguments);
         }
-        self.tool = Some((tool.upstream.as_str().to_owned(), tool.exposed.as_str().to_owned()));
+        self.tool = Some((tool.upstream.clone(), tool.exposed.clone()));
     }
 
     /// The arguments as the operator wants them kept.
-    pub(super) fn keep_arguments(&mut self, call: &ValidCall, sanitizer: &Sanitizer, rules: &TenantRules) {
+    pub(super) fn keep_arguments(
+        &mut self,
+        call: &ValidCall,
+        sanitizer: &Sanitizer,
+        rules: &TenantRules,
+    ) {
         self.facts.arguments = match self.arguments {
             ArgumentsMode::Redacted => {
-                let (clean, _) = sanitizer.arguments(call.arguments(), &rules.sanitize);
+                let (clean, _) = sanitizer.arguments(call.arguments(), rules.sanitize());
                 ArgumentsRecord::redacted(call.arguments(), &clean)
             }
             ArgumentsMode::Digest => ArgumentsRecord::digest(call.arguments()),
@@ -163,7 +169,11 @@ impl Record {
     }
 
     /// What `finished` will say.
-    pub(super) fn finish(&self, cleaned: &Result<CleanResult, Refusal>, clock: &dyn Clock) -> Finish {
+    pub(super) fn finish(
+        &self,
+        cleaned: &Result<CleanResult, Refusal>,
+        clock: &dyn Clock,
+    ) -> Finish {
         let mut findings = self.findings.clone();
         if let Ok(result) = cleaned {
             findings.merge(result.findings());
@@ -173,12 +183,17 @@ impl Record {
             Ok(_) => Outcome::Ok,
             Err(_) => Outcome::UpstreamError,
         };
-        let (outcome, reason) = self.special.clone().map_or((plain, None), |(outcome, reason)| (outcome, Some(reason)));
+        let (outcome, reason) = self
+            .special
+            .clone()
+            .map_or((plain, None), |(outcome, reason)| (outcome, Some(reason)));
         Finish {
             outcome,
             reason,
             upstream_time: self.upstream_time,
-            response_bytes: cleaned.as_ref().map_or(0, |result| result.json().as_str().len() as u64),
+            response_bytes: cleaned
+                .as_ref()
+                .map_or(0, |result| result.json().as_str().len() as u64),
             findings: findings.summary(),
             ..self.empty_finish(clock)
         }
@@ -199,22 +214,40 @@ impl Record {
 
     /// Counts the call.
     pub(super) fn observe(&self, metrics: &Metrics, outcome: &Result<CleanResult, Refusal>) {
-        let (upstream, tool) = self.tool.as_ref().map_or(("", ""), |(upstream, tool)| (upstream, tool));
+        if let (Err(refusal), None) = (outcome, &self.special) {
+            metrics.refusal(refusal.step());
+        }
         let word = match (outcome, &self.special) {
-            (_, Some((special, _))) => special.word(),
-            (Ok(result), None) if result.is_error() => "tool_error".into(),
-            (Ok(_), None) => "ok".into(),
-            (Err(refusal), None) => {
-                metrics.refused(refusal.step());
-                return;
-            }
+            (_, Some((special, _))) => counted(*special),
+            (Ok(result), None) if result.is_error() => CallOutcome::ToolError,
+            (Ok(_), None) => CallOutcome::Ok,
+            (Err(Refusal::Withheld), None) => CallOutcome::Unknown,
+            (Err(_), None) => CallOutcome::Refused,
         };
-        metrics.call_ended(CallOutcome { upstream, tool, outcome: &word, elapsed: self.begun.elapsed() });
+        match &self.tool {
+            Some((upstream, tool)) => metrics
+                .tool(upstream, tool)
+                .record(word, self.begun.elapsed()),
+            None => metrics.unresolved_call(word, self.begun.elapsed()),
+        }
         if let Ok(result) = outcome {
-            for (label, count) in result.findings().counts() {
-                metrics.found(label, count);
+            for (label, finding) in result.findings().iter() {
+                metrics.findings(label, finding.count);
             }
         }
+    }
+}
+
+fn counted(outcome: Outcome) -> CallOutcome {
+    match outcome {
+        Outcome::Ok => CallOutcome::Ok,
+        Outcome::ToolError => CallOutcome::ToolError,
+        Outcome::Refused(_) => CallOutcome::Refused,
+        Outcome::Timeout => CallOutcome::Timeout,
+        Outcome::Cancelled => CallOutcome::Cancelled,
+        Outcome::UpstreamError => CallOutcome::UpstreamError,
+        Outcome::Withheld => CallOutcome::Withheld,
+        Outcome::Unknown => CallOutcome::Unknown,
     }
 }
 

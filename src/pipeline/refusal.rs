@@ -91,7 +91,9 @@ impl Refusal {
             Self::Limited(limited) => limited.policy.to_owned(),
             Self::UnknownTool { .. } => "unknown or hidden".to_owned(),
             Self::Arguments(_) => "arguments do not fit".to_owned(),
-            Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => "header mismatch".to_owned(),
+            Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => {
+                "header mismatch".to_owned()
+            }
             Self::MissingScopes { needed } => {
                 let scopes: Vec<&str> = needed.iter().map(Scope::as_str).collect();
                 format!("needs {}", scopes.join(" "))

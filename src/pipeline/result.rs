@@ -27,7 +27,9 @@ pub(super) fn clean(
 ) -> Result<CleanResult, Refusal> {
     if untrusted.is_input_required() {
         record.upstream_failed("asked for input");
-        return Ok(tool_error("The tool asks for input that cannot be relayed to this client. Do not retry."));
+        return Ok(tool_error(
+            "The tool asks for input that cannot be relayed to this client. Do not retry.",
+        ));
     }
     match sanitizer.result(untrusted, rules) {
         Ok(result) => Ok(fitting(result, tool, record)),
@@ -52,15 +54,22 @@ fn fitting(result: CleanResult, tool: &Tool, record: &mut Record) -> CleanResult
     if result.is_error() {
         return result;
     }
-    let Err(broken) = tool.check_output(result.json()) else { return result };
+    let Err(broken) = tool.check_output(result.json()) else {
+        return result;
+    };
     tracing::warn!(tool = tool.exposed.as_str(), upstream = tool.upstream.as_str(), rule = %broken, "A tool broke its output schema.");
     record.upstream_failed("broke its output schema");
     let mut content = ArrayBuilder::new();
-    content.push(&text_block(&format!("The tool broke its output schema: {broken}. Its answer follows; do not rely on its form.")));
+    content.push(&text_block(&format!(
+        "The tool broke its output schema: {broken}. Its answer follows; do not rely on its form."
+    )));
     for block in result.json().get("content").iter().flat_map(Json::elements) {
         content.push(&block);
     }
-    let json = ObjectBuilder::new().json("content", &content.build()).boolean("isError", true).build();
+    let json = ObjectBuilder::new()
+        .json("content", &content.build())
+        .boolean("isError", true)
+        .build();
     CleanResult::ours(json, result.findings().clone())
 }
 
@@ -76,13 +85,20 @@ pub(super) fn failed(
             record.cancelled();
             Err(Refusal::Cancelled)
         }
-        DispatchFault::Upstream(UpstreamError::Rpc { code, message, data }) => {
+        DispatchFault::Upstream(UpstreamError::Rpc {
+            code,
+            message,
+            data,
+        }) => {
             record.upstream_failed("JSON-RPC error");
             rpc(code, message, data, tool, sanitizer)
         }
         DispatchFault::Upstream(UpstreamError::TimedOut) => {
             record.timed_out();
-            Ok(tool_error(&words(&DispatchFault::Upstream(UpstreamError::TimedOut), tool)))
+            Ok(tool_error(&words(
+                &DispatchFault::Upstream(UpstreamError::TimedOut),
+                tool,
+            )))
         }
         other => {
             record.upstream_failed(&other.to_string());
@@ -111,9 +127,17 @@ fn rpc(
             message.as_str()
         ))),
         code => {
-            let code = if is_reserved(code) { codes::INTERNAL_ERROR } else { code };
+            let code = if is_reserved(code) {
+                codes::INTERNAL_ERROR
+            } else {
+                code
+            };
             let data = data.map(|data| sanitizer.json(data, &config::Sanitize::default()).0);
-            Err(Refusal::Upstream { code, message, data })
+            Err(Refusal::Upstream {
+                code,
+                message,
+                data,
+            })
         }
     }
 }
@@ -131,8 +155,12 @@ fn words(fault: &DispatchFault, tool: &Tool) -> String {
             "The server \"{source}\" behind {name} failed repeatedly and is left alone for now. Nothing was run. Retry in {} s, or go on without it.",
             seconds(*retry_after)
         ),
-        DispatchFault::Gone => format!("The server \"{source}\" behind {name} is no longer configured. Nothing was run; do not retry."),
-        DispatchFault::Credential(_) => format!("The gateway cannot sign in to the server \"{source}\" behind {name}. Nothing was run; tell the operator."),
+        DispatchFault::Gone => format!(
+            "The server \"{source}\" behind {name} is no longer configured. Nothing was run; do not retry."
+        ),
+        DispatchFault::Credential(_) => format!(
+            "The gateway cannot sign in to the server \"{source}\" behind {name}. Nothing was run; tell the operator."
+        ),
         DispatchFault::Cancelled => "Cancelled.".to_owned(),
         DispatchFault::Upstream(fault) => upstream_words(fault, name, source),
     }
@@ -140,16 +168,34 @@ fn words(fault: &DispatchFault, tool: &Tool) -> String {
 
 fn upstream_words(fault: &UpstreamError, name: &str, source: &str) -> String {
     let what = match fault {
-        UpstreamError::Unreachable => "cannot be reached. Nothing was run. Retry in a few seconds, or go on without it",
-        UpstreamError::TimedOut => "did not answer in time. The call may have run: check before repeating it",
-        UpstreamError::Broken => "broke off in the middle of its answer. The call may have run: check before repeating it",
-        UpstreamError::Garbage { .. } => "answered something that is no MCP message. The call may have run. Do not retry; tell the operator",
-        UpstreamError::TooLarge { limit } => {
-            return format!("The answer of {name} is larger than {limit} bytes and was not read. Ask for less: fewer rows, fewer fields, or a narrower range.");
+        UpstreamError::Unreachable => {
+            "cannot be reached. Nothing was run. Retry in a few seconds, or go on without it"
         }
-        UpstreamError::Blocked => "is at an address that the gateway may not connect to. Nothing was run; tell the operator",
-        UpstreamError::Busy => "has as many calls running as it may. Nothing was run. Retry in a few seconds",
-        UpstreamError::Status { status, retry_after, .. } => return status_words(*status, *retry_after, name, source),
+        UpstreamError::TimedOut => {
+            "did not answer in time. The call may have run: check before repeating it"
+        }
+        UpstreamError::Broken => {
+            "broke off in the middle of its answer. The call may have run: check before repeating it"
+        }
+        UpstreamError::Garbage { .. } => {
+            "answered something that is no MCP message. The call may have run. Do not retry; tell the operator"
+        }
+        UpstreamError::TooLarge { limit } => {
+            return format!(
+                "The answer of {name} is larger than {limit} bytes and was not read. Ask for less: fewer rows, fewer fields, or a narrower range."
+            );
+        }
+        UpstreamError::Blocked => {
+            "is at an address that the gateway may not connect to. Nothing was run; tell the operator"
+        }
+        UpstreamError::Busy => {
+            "has as many calls running as it may. Nothing was run. Retry in a few seconds"
+        }
+        UpstreamError::Status {
+            status,
+            retry_after,
+            ..
+        } => return status_words(*status, *retry_after, name, source),
         UpstreamError::Rpc { .. } => "refused the call",
     };
     format!("The server \"{source}\" behind {name} {what}.")
@@ -158,7 +204,9 @@ fn upstream_words(fault: &UpstreamError, name: &str, source: &str) -> String {
 fn status_words(status: u16, retry_after: Option<Duration>, name: &str, source: &str) -> String {
     let advice = match (status, retry_after) {
         (_, Some(after)) => format!("Retry in {} s", seconds(after)),
-        (401 | 403, None) => "The gateway's credential was refused; do not retry, tell the operator".to_owned(),
+        (401 | 403, None) => {
+            "The gateway's credential was refused; do not retry, tell the operator".to_owned()
+        }
         (429, None) => "It limits how often it is called; retry later".to_owned(),
         (500.., None) => "Retry once, then go on without it".to_owned(),
         _ => "Do not retry".to_owned(),
@@ -184,12 +232,18 @@ fn seconds(time: Duration) -> u64 {
 }
 
 fn text_block(text: &str) -> Json {
-    ObjectBuilder::new().text("type", "text").text("text", text).build()
+    ObjectBuilder::new()
+        .text("type", "text")
+        .text("text", text)
+        .build()
 }
 
 /// A result that says, in words of ours, that the tool failed.
 pub(super) fn tool_error(text: &str) -> CleanResult {
     let content = ArrayBuilder::from_iter([&text_block(text)]).build();
-    let json = ObjectBuilder::new().json("content", &content).boolean("isError", true).build();
+    let json = ObjectBuilder::new()
+        .json("content", &content)
+        .boolean("isError", true)
+        .build();
     CleanResult::ours(json, crate::sanitize::Findings::default())
 }

@@ -25,9 +25,24 @@ pub(super) struct User {
 
 /// The sample users.
 pub(super) const USERS: [User; 3] = [
-    User { name: "alice@acme.test", tenant: "acme", roles: &["support"], sees: "acme's customers and orders, nothing that deletes" },
-    User { name: "admin@acme.test", tenant: "acme", roles: &["support", "manager"], sees: "all of acme's tools" },
-    User { name: "bob@globex.test", tenant: "globex", roles: &["analyst"], sees: "globex's own tools" },
+    User {
+        name: "alice@acme.test",
+        tenant: "acme",
+        roles: &["support"],
+        sees: "acme's customers and orders, nothing that deletes",
+    },
+    User {
+        name: "admin@acme.test",
+        tenant: "acme",
+        roles: &["support", "manager"],
+        sees: "all of acme's tools",
+    },
+    User {
+        name: "bob@globex.test",
+        tenant: "globex",
+        roles: &["analyst"],
+        sees: "globex's own tools",
+    },
 ];
 
 /// The issuer of the sample tokens.
@@ -40,9 +55,16 @@ pub(crate) struct Data {
 
 impl Data {
     /// The folder, made and filled where it is new.
-    pub(super) fn prepare(folder: Option<PathBuf>, listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<Self> {
-        let data = Self { folder: folder.unwrap_or_else(config::default_data_dir) };
-        fs::create_dir_all(&data.folder).with_context(|| format!("cannot make {}", data.folder.display()))?;
+    pub(super) fn prepare(
+        folder: Option<PathBuf>,
+        listen: SocketAddr,
+        admin: SocketAddr,
+    ) -> anyhow::Result<Self> {
+        let data = Self {
+            folder: folder.unwrap_or_else(default_folder),
+        };
+        fs::create_dir_all(&data.folder)
+            .with_context(|| format!("cannot make {}", data.folder.display()))?;
         // The database's account must be able to pass through; nobody else may list.
         fs::set_permissions(&data.folder, fs::Permissions::from_mode(0o711))?;
         if !data.issuer_key().exists() {
@@ -60,9 +82,14 @@ impl Data {
 
     /// The folder of an earlier `prepare`.
     pub(crate) fn find(folder: Option<PathBuf>) -> anyhow::Result<Self> {
-        let data = Self { folder: folder.unwrap_or_else(config::default_data_dir) };
+        let data = Self {
+            folder: folder.unwrap_or_else(default_folder),
+        };
         if !data.issuer_key().exists() {
-            bail!("no quickstart data in {}; run `toolgate quickstart` first, or name its --data-dir", data.folder.display());
+            bail!(
+                "no quickstart data in {}; run `toolgate quickstart` first, or name its --data-dir",
+                data.folder.display()
+            );
         }
         Ok(data)
     }
@@ -85,12 +112,18 @@ impl Data {
 
     fn signing_key(&self) -> anyhow::Result<SigningKey> {
         let file = self.issuer_key();
-        let pem = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let pem =
+            fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         SigningKey::from_pem(&pem).with_context(|| format!("{} is no signing key", file.display()))
     }
 
     /// An access token for a sample user (RFC 9068).
-    pub(crate) fn token(&self, user: &str, resource: Option<&str>, lifetime: u32) -> anyhow::Result<String> {
+    pub(crate) fn token(
+        &self,
+        user: &str,
+        resource: Option<&str>,
+        lifetime: u32,
+    ) -> anyhow::Result<String> {
         let Some(user) = USERS.iter().find(|known| known.name == user) else {
             let names = USERS.map(|user| user.name).join(", ");
             bail!("no user {user}; there are {names}");
@@ -111,16 +144,35 @@ impl Data {
 
     /// The endpoint that the written configuration serves.
     pub(super) fn resource(&self) -> anyhow::Result<String> {
-        let loaded = config::load(&self.config_file(), &config::environment()).map_err(|faults| anyhow::anyhow!("{}", config::render(&faults.0)))?;
-        let base = loaded.config.server.public_url.unwrap_or_else(|| format!("http://{}", loaded.config.server.listen));
+        let loaded = config::load(&self.config_file(), &config::environment())
+            .map_err(|faults| anyhow::anyhow!("{}", config::render(&faults.0)))?;
+        let base = loaded
+            .config
+            .server
+            .public_url
+            .unwrap_or_else(|| format!("http://{}", loaded.config.server.listen));
         Ok(format!("{base}/mcp"))
+    }
+}
+
+/// Where the data is kept: the database's own account must be able to get there
+/// when this runs as root, and cannot under a private home.
+fn default_folder() -> PathBuf {
+    let root = nix::unistd::geteuid().is_root();
+    match config::home().filter(|_| !root) {
+        Some(home) => home.join(".local/share/toolgate"),
+        None => PathBuf::from("/var/lib/toolgate"),
     }
 }
 
 /// A file that only its owner reads.
 fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     use std::io::Write as _;
-    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(text.as_bytes())?;
     Ok(())
 }
@@ -130,6 +182,13 @@ fn configuration(listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<String
     let program = std::env::current_exe()?.display().to_string();
     let program = serde_json::to_string(&program)?;
     let mut text = String::new();
-    write!(text, include_str!("sample.yaml.in"), listen = listen, admin = admin, issuer = ISSUER, program = program)?;
+    write!(
+        text,
+        include_str!("sample.yaml.in"),
+        listen = listen,
+        admin = admin,
+        issuer = ISSUER,
+        program = program
+    )?;
     Ok(text)
 }

@@ -11,14 +11,30 @@ pub(super) fn print(data: &Data, listening: &Listeners) {
     println!("\nToolgate is running: {base}/mcp (each tenant also at {base}/t/<tenant>/mcp)\n");
     println!("Users:");
     for user in USERS {
-        println!("  {:<16} tenant {:<7} sees {}", user.name, user.tenant, user.sees);
+        println!(
+            "  {:<16} tenant {:<7} sees {}",
+            user.name, user.tenant, user.sees
+        );
     }
-    let token = data.token("alice@acme.test", None, 43_200).unwrap_or_default();
-    println!("\nAlice's token, good for 12 hours (for others: toolgate token --user bob@globex.test --data-dir {folder}):\n\n{token}\n");
+    let token = data
+        .token("alice@acme.test", None, 43_200)
+        .unwrap_or_default();
+    println!(
+        "\nAlice's token, good for 12 hours (for others: toolgate token --user bob@globex.test --data-dir {folder}):\n\n{token}\n"
+    );
     println!("Try, in another terminal:\n");
     println!("  toolgate token --user alice@acme.test --data-dir {folder} > alice");
-    println!("  toolgate call --token-file alice --url {base}/mcp                                  # the tools that Alice sees");
-    println!("  toolgate call find_customer --args '{{\"query\": \"Ada\"}}' --token-file alice --url {base}/mcp");
-    println!("  toolgate audit tail --config {folder}/toolgate.yaml                                # every call, as it is recorded");
-    println!("\nProbes and metrics: http://{}/readyz, /metrics. Stop with Ctrl-C.\n", listening.admin);
+    println!(
+        "  toolgate call --token-file alice --url {base}/mcp                                  # the tools that Alice sees"
+    );
+    println!(
+        "  toolgate call find_customer --args '{{\"query\": \"Ada\"}}' --token-file alice --url {base}/mcp"
+    );
+    println!(
+        "  toolgate audit tail --config {folder}/toolgate.yaml                                # every call, as it is recorded"
+    );
+    println!(
+        "\nProbes and metrics: http://{}/readyz, /metrics. Stop with Ctrl-C.\n",
+        listening.admin
+    );
 }
