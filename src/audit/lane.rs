@@ -1,0 +1,489 @@
+//! One lane: a task that writes what has gathered while it was writing the
+//! batch before. Nothing waits for company; under load batches grow by
+//! themselves.
+//!
+//! What it promises: an answer `Ok` means durable. An event whose waiter has
+//! been told otherwise, and whose commit turns out to have happened after all,
+//! is followed by a correction, so that the record says what the caller was told.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
+
+use super::auditor::AuditFault;
+use super::compose::{Composed, Ledger};
+use super::event::Event;
+use super::refusals::Refusals;
+use crate::clock::{ManualClock, SharedClock, new_call_id};
+use crate::ids::ReplicaId;
+use crate::store::audit_events::AuditConnection;
+use crate::store::{Store, StoreError};
+
+/// The most events of one commit.
+pub(super) const BATCH_MAX: usize = 512;
+
+/// How long a caller waits for its event to be durable, and how long a lane
+/// works on a batch before it says that it cannot be had.
+pub(super) const BUDGET: Duration = Duration::from_secs(2);
+
+/// Between attempts at work that nobody waits for any more.
+const LATER: Duration = Duration::from_millis(250);
+
+/// The most events kept for later that nobody waits for.
+const KEPT_MAX: usize = 50_000;
+
+/// Which lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i16)]
+pub enum LaneName {
+    /// `started` events: calls wait for these before dispatch.
+    Started = 1,
+    /// `finished` events: answers wait for these.
+    Finished = 2,
+    /// Refusals, which never wait in a dispatched call's batch nor make it wait.
+    Refused = 3,
+}
+
+impl LaneName {
+    /// The word for metrics and logs.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Started => "started",
+            Self::Finished => "finished",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// Told what the lanes do; wired to metrics by the program.
+pub trait AuditObserver: Send + Sync + 'static {
+    /// A batch of `size` events became durable, `took` after it was begun.
+    fn batch(&self, lane: LaneName, size: usize, took: Duration);
+    /// `events` could not be made durable in time.
+    fn failure(&self, lane: LaneName, events: usize);
+}
+
+/// Observes nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl AuditObserver for Unobserved {
+    fn batch(&self, _: LaneName, _: usize, _: Duration) {}
+    fn failure(&self, _: LaneName, _: usize) {}
+}
+
+/// What becomes of an event when its commit fails, or succeeds after its waiter was told that it failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// Given up; if it is durable after all, this is its outcome.
+    Correct(&'static str),
+    /// Given up; if it is durable after all, it is right as it stands.
+    Drop,
+    /// Written later: it tells what happened whether or not anybody waits.
+    Keep,
+}
+
+pub(super) type Answer = Result<(), AuditFault>;
+
+/// An event on its way.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) event: Event,
+    pub(super) waiter: Option<oneshot::Sender<Answer>>,
+    pub(super) fallback: Fallback,
+}
+
+impl Job {
+    fn unwaited(event: Event) -> Self {
+        Self {
+            event,
+            waiter: None,
+            fallback: Fallback::Keep,
+        }
+    }
+}
+
+/// A batch that may or may not be durable, and whose waiters have been told that it is not.
+struct Unresolved {
+    composed: Composed,
+    jobs: Vec<Job>,
+}
+
+/// How writing a batch ended, where it did not end well.
+enum Failed {
+    /// Nothing was written.
+    Away(StoreError),
+    /// Something was sent and never answered.
+    InDoubt(Composed),
+    /// The database refuses these values.
+    Poisoned(StoreError),
+}
+
+pub(super) struct Lane {
+    pub(super) name: LaneName,
+    pub(super) replica: ReplicaId,
+    pub(super) clock: SharedClock,
+    pub(super) observer: Arc<dyn AuditObserver>,
+    /// Whether the last batch became durable: callers that need not wait look at this.
+    pub(super) healthy: Arc<AtomicBool>,
+    /// Counts to write once a second; the refusals' lane alone has them.
+    pub(super) refusals: Option<Arc<Refusals>>,
+    connection: AuditConnection,
+    ledger: Option<Ledger>,
+    unresolved: Option<Unresolved>,
+    kept: Vec<Job>,
+}
+
+impl Lane {
+    pub(super) fn new(
+        name: LaneName,
+        store: &Store,
+        replica: ReplicaId,
+        clock: SharedClock,
+        observer: Arc<dyn AuditObserver>,
+        refusals: Option<Arc<Refusals>>,
+    ) -> Self {
+        Self {
+            name,
+            replica,
+            clock,
+            observer,
+            healthy: Arc::new(AtomicBool::new(true)),
+            refusals,
+            connection: store.audit_connection(),
+            ledger: None,
+            unresolved: None,
+            kept: Vec::new(),
+        }
+    }
+
+    /// Writes until every sender is gone and all that can be written is.
+    pub(super) async fn run(mut self, mut inbox: mpsc::Receiver<Job>) {
+        let mut jobs = Vec::with_capacity(BATCH_MAX);
+        let mut second = each_second();
+        loop {
+            let waiting = self.unresolved.is_some() || !self.kept.is_empty();
+            let counting = self.refusals.is_some();
+            let closed = tokio::select! {
+                received = inbox.recv_many(&mut jobs, BATCH_MAX) => received == 0,
+                _ = second.tick(), if counting => { self.keep_counts(false); false }
+                () = sleep(LATER), if waiting => false,
+            };
+            if closed {
+                break;
+            }
+            self.settle(&mut jobs).await;
+        }
+        self.keep_counts(true);
+        // Two attempts: the first may be spent on a batch in doubt.
+        for _ in 0..2 {
+            while self.settle(&mut jobs).await && !self.kept.is_empty() {}
+        }
+        if !self.kept.is_empty() || self.unresolved.is_some() {
+            tracing::error!(
+                lane = self.name.name(),
+                events = self.kept.len(),
+                in_doubt = self.unresolved.is_some(),
+                "The audit closes with events that could not be written."
+            );
+        }
+        self.connection.close().await;
+    }
+
+    /// One round: first what is in doubt, then what was kept, then `jobs`,
+    /// which is empty afterwards. Says whether all of it went well.
+    async fn settle(&mut self, jobs: &mut Vec<Job>) -> bool {
+        let until = Instant::now() + BUDGET;
+        if !self.resolve(until).await {
+            self.fail_all(jobs.drain(..), &AuditFault::Unavailable);
+            return false;
+        }
+        let mut parts = Vec::new();
+        if !jobs.is_empty() {
+            parts.push(std::mem::take(jobs));
+        }
+        let kept = self.kept.len().min(BATCH_MAX);
+        if kept > 0 {
+            parts.push(self.kept.drain(..kept).collect());
+        }
+        let well = self.write_parts(parts, until).await;
+        self.healthy.store(well, Ordering::Relaxed);
+        well
+    }
+
+    async fn write_parts(&mut self, mut parts: Vec<Vec<Job>>, until: Instant) -> bool {
+        let mut well = true;
+        while let Some(mut part) = parts.pop() {
+            if !well {
+                // Later events of a chain must not overtake one in doubt.
+                self.fail_all(part.into_iter(), &AuditFault::Unavailable);
+                continue;
+            }
+            let begun = Instant::now();
+            match self.write(&part, until).await {
+                Ok(()) => {
+                    self.observer.batch(self.name, part.len(), begun.elapsed());
+                    self.answer(part);
+                }
+                Err(Failed::Poisoned(_)) if part.len() > 1 => {
+                    let rest = part.split_off(part.len() / 2);
+                    parts.push(rest);
+                    parts.push(part);
+                }
+                Err(Failed::Poisoned(fault)) => self.give_up(part, &fault),
+                Err(Failed::Away(fault)) => {
+                    self.warn(&fault, part.len());
+                    self.fail_all(part.into_iter(), &AuditFault::Unavailable);
+                    well = false;
+                }
+                Err(Failed::InDoubt(composed)) => {
+                    self.warn(&StoreError::InDoubt, part.len());
+                    self.hold(composed, part);
+                    well = false;
+                }
+            }
+        }
+        well
+    }
+
+    /// Writes one batch, again and again until `until` while it may still help.
+    /// A batch in doubt is sent again as it is, under the same keys and the same
+    /// places in the chain: what is there already is left alone.
+    async fn write(&mut self, jobs: &[Job], until: Instant) -> Result<(), Failed> {
+        let mut in_doubt: Option<Composed> = None;
+        let mut pause = Duration::from_millis(20);
+        loop {
+            let (composed, again) = match in_doubt.take() {
+                Some(composed) => (Ok(composed), true),
+                None => (self.compose(jobs, until).await, false),
+            };
+            let fault = match composed {
+                Ok(composed) => match self.connection.insert_events(&composed.batch, until).await {
+                    Ok(new) => {
+                        self.commit(composed, new, again);
+                        return Ok(());
+                    }
+                    Err(fault @ StoreError::Rejected { .. }) => {
+                        return Err(Failed::Poisoned(fault));
+                    }
+                    Err(fault) => {
+                        if again || fault == StoreError::InDoubt {
+                            in_doubt = Some(composed);
+                        }
+                        fault
+                    }
+                },
+                Err(fault @ StoreError::Rejected { .. }) => return Err(Failed::Poisoned(fault)),
+                Err(fault) => fault,
+            };
+            // While the database is known to be away one attempt is enough:
+            // callers are refused at once rather than after two seconds.
+            let hopeless = in_doubt.is_none() && !self.healthy.load(Ordering::Relaxed);
+            if hopeless || Instant::now() + pause >= until {
+                return Err(match in_doubt {
+                    Some(composed) => Failed::InDoubt(composed),
+                    None => Failed::Away(fault),
+                });
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(LATER);
+        }
+    }
+
+    /// Rows for `jobs`. Registers the writer at first, and asks for the ids of new names.
+    async fn compose(&mut self, jobs: &[Job], until: Instant) -> Result<Composed, StoreError> {
+        let mut ledger = match self.ledger.take() {
+            Some(ledger) => ledger,
+            None => Ledger::new(
+                self.connection
+                    .insert_writer(self.replica, self.name as i16, self.clock.now(), until)
+                    .await?,
+            ),
+        };
+        ledger.forget_excess();
+        let unknown = ledger.unknown_names(jobs.iter().map(|job| &job.event));
+        let learned = if unknown.is_empty() {
+            Ok(Vec::new())
+        } else {
+            self.connection.insert_names(&unknown, until).await
+        };
+        let composed = learned.and_then(|names| {
+            ledger.learn(names);
+            ledger
+                .compose(jobs.iter().map(|job| &job.event))
+                .ok_or(StoreError::Inconsistent("audit name"))
+        });
+        self.ledger = Some(ledger);
+        // The batch itself has not been sent: nothing of it is in doubt.
+        composed.map_err(|fault| match fault {
+            StoreError::InDoubt => StoreError::Unavailable("connection lost".to_owned()),
+            other => other,
+        })
+    }
+
+    /// A batch is durable.
+    fn commit(&mut self, composed: Composed, new: u64, again: bool) {
+        let events = composed.batch.events.len();
+        // All of it is new, or, sent again, none. Anything else means that
+        // somebody used a call id twice, and verification will say so too.
+        if new != events as u64 && !(again && new == 0) {
+            tracing::error!(
+                lane = self.name.name(),
+                events,
+                new,
+                "A call id was used twice; the audit's chain has a gap."
+            );
+        }
+        if let Some(ledger) = &mut self.ledger {
+            ledger.advance(composed);
+        }
+    }
+
+    /// Tells the waiters, and notes a correction for each who did not wait so long.
+    fn answer(&mut self, jobs: Vec<Job>) {
+        for mut job in jobs {
+            let told = job
+                .waiter
+                .take()
+                .is_none_or(|waiter| waiter.send(Ok(())).is_ok());
+            if !told {
+                self.correct(&job);
+            }
+        }
+    }
+
+    fn correct(&mut self, job: &Job) {
+        if let Fallback::Correct(outcome) = job.fallback {
+            let event = Event::correction(&job.event, self.clock.now(), outcome);
+            self.keep(Job::unwaited(event));
+        }
+    }
+
+    /// Settles the batch in doubt, if there is one. Only an answer from the
+    /// database settles it: everything else leaves it in doubt.
+    async fn resolve(&mut self, until: Instant) -> bool {
+        let Some(unresolved) = self.unresolved.take() else {
+            return true;
+        };
+        let batch = &unresolved.composed.batch;
+        match self.connection.insert_events(batch, until).await {
+            Ok(new) => {
+                self.commit(unresolved.composed, new, true);
+                for job in &unresolved.jobs {
+                    self.correct(job);
+                }
+                true
+            }
+            Err(StoreError::Rejected { .. }) => {
+                // Refused for its values: so it was the first time, and nothing of it is there.
+                let kept = unresolved.jobs.into_iter();
+                for job in kept.filter(|job| job.fallback == Fallback::Keep) {
+                    self.keep(job);
+                }
+                true
+            }
+            Err(_) => {
+                self.unresolved = Some(unresolved);
+                self.healthy.store(false, Ordering::Relaxed);
+                false
+            }
+        }
+    }
+
+    fn hold(&mut self, composed: Composed, mut jobs: Vec<Job>) {
+        self.observer.failure(self.name, jobs.len());
+        for job in &mut jobs {
+            if let Some(waiter) = job.waiter.take() {
+                let _ = waiter.send(Err(AuditFault::Unavailable));
+            }
+        }
+        self.unresolved = Some(Unresolved { composed, jobs });
+    }
+
+    /// Nothing of `jobs` is durable: waiters are told, and what must be told sooner or later is kept.
+    fn fail_all(&mut self, jobs: impl Iterator<Item = Job>, fault: &AuditFault) {
+        let mut count = 0;
+        for mut job in jobs {
+            count += 1;
+            if let Some(waiter) = job.waiter.take() {
+                let _ = waiter.send(Err(fault.clone()));
+            }
+            if job.fallback == Fallback::Keep {
+                self.keep(job);
+            }
+        }
+        if count > 0 {
+            self.observer.failure(self.name, count);
+        }
+    }
+
+    /// One event that the database will never take. Its call is refused.
+    fn give_up(&mut self, jobs: Vec<Job>, fault: &StoreError) {
+        for mut job in jobs {
+            tracing::error!(
+                lane = self.name.name(),
+                call.id = %job.event.call_id,
+                error = %fault,
+                "An event cannot be recorded; its call is refused."
+            );
+            self.observer.failure(self.name, 1);
+            if let Some(waiter) = job.waiter.take() {
+                let _ = waiter.send(Err(AuditFault::Rejected));
+            }
+        }
+    }
+
+    fn keep(&mut self, job: Job) {
+        if self.kept.len() < KEPT_MAX {
+            self.kept.push(job);
+        } else {
+            tracing::error!(
+                lane = self.name.name(),
+                call.id = %job.event.call_id,
+                "The database has been away for so long that an event is lost."
+            );
+        }
+    }
+
+    fn keep_counts(&mut self, all: bool) {
+        let Some(refusals) = self.refusals.clone() else {
+            return;
+        };
+        let now = self.clock.now();
+        for (key, count) in refusals.take((!all).then_some(now)) {
+            let at = time::OffsetDateTime::from_unix_timestamp(key.second).unwrap_or(now);
+            // The id is of that second too: look-ups go by ids.
+            let then = ManualClock::new(at);
+            self.keep(Job::unwaited(Event::counted(
+                new_call_id(&then),
+                at,
+                &key.tenant,
+                key.client.as_ref(),
+                &key.outcome,
+                key.reason.as_deref(),
+                count,
+            )));
+        }
+    }
+
+    fn warn(&self, fault: &StoreError, events: usize) {
+        // Once per outage: afterwards the lane is known not to be healthy.
+        if self.healthy.load(Ordering::Relaxed) {
+            tracing::warn!(
+                lane = self.name.name(),
+                events,
+                error = %fault,
+                "The audit cannot be written; calls are refused until it can."
+            );
+        }
+    }
+}
+
+fn each_second() -> Interval {
+    let mut second = interval(Duration::from_secs(1));
+    second.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    second
+}
