@@ -21,6 +21,8 @@ mod modern;
 mod probe;
 mod profile;
 mod request;
+#[cfg(test)]
+mod rmcp_tests;
 mod session;
 mod sessions;
 mod sse;
