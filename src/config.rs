@@ -19,6 +19,23 @@ mod tools;
 mod upstreams;
 mod values;
 
+mod check;
+mod decode;
+mod document;
+mod environment;
+mod fault;
+mod key_path;
+mod keys;
+mod load;
+mod overrides;
+mod paths;
+mod secret_file;
+#[cfg(test)]
+mod test_folder;
+mod validate;
+mod watch;
+mod web_url;
+
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
@@ -26,10 +43,17 @@ use serde::Deserialize;
 
 pub use audit::{ArgumentsMode, Audit, Durability};
 pub use database::{Database, Embedded};
+pub use environment::{
+    CONFIG_VARIABLE, Environment, environment, home, inherited_environment, search_path,
+};
+pub use fault::{ConfigFaults, Fault, Origin, Severity, render, render_json};
 pub use identity_providers::{Algorithm, Claims, IdentityProvider};
+pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
+pub use load::{Loaded, load, parse};
 pub use outgoing::Outgoing;
 pub use sanitize::{Action, Sanitize};
+pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;
 pub use streams::Streams;
 pub use telemetry::{LogFormat, Telemetry};
@@ -40,6 +64,7 @@ pub use upstreams::{
     Upstream, UpstreamKind,
 };
 pub use values::{ByteSize, Interval, Rate};
+pub use watch::Watch;
 
 use crate::ids::{ProviderId, TenantId, UpstreamId};
 
