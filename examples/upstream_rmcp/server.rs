@@ -174,7 +174,7 @@ impl ServerHandler for Server {
     ) -> Result<ListToolsResult, ErrorData> {
         let mut tools = definitions();
         if self.shared.extra.load(Ordering::Relaxed) {
-            tools.push(definition("extra", "Comes and goes.", json!({})));
+            tools.push(definition("extra", "Comes and goes.", &json!({})));
         }
         Ok(ListToolsResult::with_all_items(tools))
     }
@@ -224,7 +224,7 @@ impl ServerHandler for Server {
     }
 }
 
-fn definition(name: &'static str, description: &'static str, properties: Value) -> Tool {
+fn definition(name: &'static str, description: &'static str, properties: &Value) -> Tool {
     let schema = json!({ "type": "object", "properties": properties });
     let schema = schema.as_object().cloned().unwrap_or_default();
     Tool::new(name, description, Arc::new(schema))
@@ -244,41 +244,41 @@ fn definitions() -> Vec<Tool> {
         definition(
             "echo",
             "Answers with the text it was given.",
-            json!({ "text": text }),
+            &json!({ "text": text }),
         ),
         definition(
             "add",
             "Adds two numbers.",
-            json!({ "a": number, "b": number }),
+            &json!({ "a": number, "b": number }),
         ),
         definition(
             "slow",
             "Takes its time and tells how far it is.",
-            json!({ "ms": count }),
+            &json!({ "ms": count }),
         ),
-        definition("fail", "Always fails.", json!({})),
+        definition("fail", "Always fails.", &json!({})),
         definition(
             "structured",
             "Tells the weather of a city.",
-            json!({ "city": text }),
+            &json!({ "city": text }),
         )
         .with_raw_output_schema(weather),
         definition(
             "change_tools",
             "Adds or removes the tool `extra`.",
-            json!({}),
+            &json!({}),
         ),
         definition(
             "big",
             "Answers with that many KiB.",
-            json!({ "kib": count }),
+            &json!({ "kib": count }),
         ),
-        definition("ask", "Asks the client for its roots.", json!({})),
+        definition("ask", "Asks the client for its roots.", &json!({})),
         definition(
             "cancelled",
             "Counts calls of `slow` that were cancelled.",
-            json!({}),
+            &json!({}),
         ),
-        definition("headers", "Tells the HTTP headers of the call.", json!({})),
+        definition("headers", "Tells the HTTP headers of the call.", &json!({})),
     ]
 }

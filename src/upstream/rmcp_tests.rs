@@ -13,7 +13,7 @@ use crate::clock::SystemClock;
 use crate::protocol::{LogLevel, UpstreamEvent};
 
 #[path = "../../examples/upstream_rmcp/server.rs"]
-mod rmcp_server;
+pub(super) mod rmcp_server;
 
 use rmcp_server::{Era, Server};
 
