@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The tools of `/modern` and `/legacy`, each a way to misbehave.
-pub(crate) const MODES: [&str; 28] = [
+pub(crate) const MODES: [&str; 29] = [
     "echo",
     "hang",
     "die",
@@ -46,6 +46,7 @@ pub(crate) const MODES: [&str; 28] = [
     "too_deep",
     "mismatch_once",
     "batch",
+    "connections",
 ];
 
 /// What all connections share.
@@ -55,6 +56,7 @@ pub(crate) struct Hostile {
     replies: Arc<Mutex<Vec<Value>>>,
     sessions: Arc<AtomicU64>,
     mismatches: Arc<AtomicU64>,
+    connections: Arc<AtomicU64>,
 }
 
 struct Asked {
@@ -80,6 +82,7 @@ impl Hostile {
     pub(crate) async fn serve(self, listener: TcpListener) {
         while let Ok((stream, _)) = listener.accept().await {
             let server = self.clone();
+            self.connections.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move { server.connection(stream).await });
         }
     }
@@ -247,6 +250,11 @@ impl Hostile {
                     body.to_string().as_bytes(),
                 )
                 .await
+            }
+            "connections" => {
+                let count = self.connections.load(Ordering::Relaxed).to_string();
+                let body = text_result(id, &count);
+                answer(stream, 200, "application/json", &[], body.as_bytes()).await
             }
             "die_sse" | "split_emoji" | "line_ends" | "asks" | "resume" => {
                 self.misbehave_in_stream(stream, mode, message).await

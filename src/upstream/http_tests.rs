@@ -345,3 +345,16 @@ async fn a_server_asked_to_log_is_told_the_level_once_per_session() {
     // Told `info`, which covers `error`; then `debug`.
     assert_eq!(stage.posts("logging/setLevel"), 2);
 }
+
+#[tokio::test]
+async fn a_connection_is_used_again_after_an_event_stream_too() {
+    for path in BOTH {
+        let stage = stage(path).await;
+        for _ in 0..20 {
+            stage.call("split_emoji").await.unwrap();
+        }
+        let result = stage.call("connections").await.unwrap();
+        let connections: u32 = text(&result).parse().unwrap();
+        assert!(connections <= 4, "{path}: {connections}");
+    }
+}
