@@ -14,7 +14,7 @@ use anyhow::Context;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
-use crate::audit::Auditor;
+use crate::audit::{AuditSettings, Auditor};
 use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock, new_replica_id};
 use crate::config::{Config, Loaded};
@@ -37,6 +37,9 @@ pub use explain::explain;
 
 use database::Database;
 
+/// Events that may wait in each lane of the audit before callers are refused.
+const AUDIT_QUEUE: usize = 4096;
+
 /// The addresses that are served.
 #[derive(Clone, Copy, Debug)]
 pub struct Listeners {
@@ -51,7 +54,7 @@ pub(crate) struct App {
     pub(crate) id: ReplicaId,
     pub(crate) loaded: Loaded,
     pub(crate) clock: SharedClock,
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
     pub(crate) outgoing: Arc<Outgoing>,
     pub(crate) auditor: Arc<Auditor>,
     pub(crate) limits: Arc<Limits>,
@@ -154,16 +157,17 @@ impl App {
         let config = &loaded.config;
         let id = new_replica_id(&*clock);
         let keys = keys(config)?;
-        let store = Arc::new(database.connect(config)?);
+        let store = database.connect(config)?;
         let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
         let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
         let sanitizer = Arc::new(Sanitizer::new());
-        let auditor = Arc::new(Auditor::start(
-            Arc::clone(&store),
-            id,
-            Arc::clone(&clock),
-            background::audit_observer(&metrics),
-        ));
+        let auditor = Arc::new(Auditor::spawn(AuditSettings {
+            store: store.clone(),
+            clock: Arc::clone(&clock),
+            replica: id,
+            observer: background::audit_observer(&metrics),
+            queue: AUDIT_QUEUE,
+        }));
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
@@ -189,11 +193,11 @@ impl App {
             pipeline,
             sessions: Sessions::new(
                 keys.sealer(Label::Session),
-                Arc::clone(&store),
+                store.clone(),
                 Arc::clone(&clock),
                 lifetime,
             ),
-            relay: Relay::new(Arc::clone(&store), id),
+            relay: Relay::new(store.clone(), id),
             cursors: keys.sealer(Label::Cursor),
             streams: Arc::clone(&streams),
             clock: Arc::clone(&clock),

@@ -209,7 +209,7 @@ impl Pipeline {
     ) -> Answered {
         match self
             .auditor
-            .finish(recorded, record.finish(&cleaned, &*self.clock))
+            .finish(recorded, record.finish(&cleaned))
             .await
         {
             Ok(receipt) => Answered {
@@ -237,7 +237,7 @@ impl Pipeline {
         let finish = Finish {
             outcome: Outcome::Refused(refusal.step()),
             reason: Some(refusal.reason()),
-            ..record.empty_finish(&*self.clock)
+            ..record.empty_finish()
         };
         match self.auditor.refuse(record.facts(), finish).await {
             Ok(receipt) => Answered {

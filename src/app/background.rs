@@ -11,11 +11,16 @@ use super::App;
 use crate::audit::{AuditObserver, LaneName};
 use crate::config::{self, Watch};
 use crate::protocol::{Json, JsonLimits};
+use crate::store::StoreError;
 use crate::telemetry::metrics::Metrics;
 
 /// Between heartbeats; a replica that missed three is gone.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Between tidyings of limiters.
+/// Between looks at the messages whatever happens.
+const POLL: Duration = Duration::from_secs(1);
+/// Rows of replicas that have been silent for so long, and messages nobody took, may go.
+const STALE_SECONDS: u32 = 3600;
+/// Between tidyings.
 const TIDY: Duration = Duration::from_secs(60);
 
 /// Starts everything; all of it ends with `lifecycle.background`.
@@ -50,10 +55,7 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
 async fn heartbeat(app: Arc<App>) {
     let mut away = false;
     loop {
-        let beat = app
-            .store
-            .update_replica_heartbeat(app.id, env!("CARGO_PKG_VERSION"))
-            .await;
+        let beat = app.store.insert_replica(app.id, None, env!("CARGO_PKG_VERSION")).await;
         match (&beat, away) {
             (Err(error), false) => tracing::warn!(%error, "The heartbeat could not be written."),
             (Ok(()), true) => tracing::info!("The database is back."),
@@ -66,12 +68,20 @@ async fn heartbeat(app: Arc<App>) {
 
 /// Messages from other replicas.
 async fn hear(app: Arc<App>) {
-    let mut messages = app.store.listen(app.id);
-    while let Some(message) = messages.recv().await {
-        match Json::parse(Bytes::from(message), &JsonLimits::CALLER) {
-            Ok(message) => app.server.heard(&message).await,
+    let mut listener = app.store.listen(app.id, POLL);
+    loop {
+        listener.next().await;
+        let messages = match app.store.delete_messages(app.id).await {
+            Ok(messages) => messages,
             Err(error) => {
-                tracing::warn!(%error, "A message from another replica could not be read.")
+                tracing::debug!(%error, "Messages from other replicas could not be read; asking again.");
+                continue;
+            }
+        };
+        for message in messages {
+            match Json::parse(Bytes::from(message.body), &JsonLimits::CALLER) {
+                Ok(message) => app.server.heard(&message).await,
+                Err(error) => tracing::warn!(%error, "A message from another replica could not be read."),
             }
         }
     }
@@ -108,7 +118,19 @@ async fn tidy(app: Arc<App>) {
         tokio::time::sleep(TIDY).await;
         app.limits.tidy();
         app.current.load().edge.sweep();
+        if let Err(error) = tidy_rows(&app).await {
+            tracing::debug!(%error, "Old rows could not be removed; trying again later.");
+        }
     }
+}
+
+/// Removes what replicas and sessions that are gone have left.
+async fn tidy_rows(app: &App) -> Result<(), StoreError> {
+    app.store.delete_stale_messages(STALE_SECONDS).await?;
+    app.store.delete_dead_replicas(STALE_SECONDS).await?;
+    let lifetime = app.current.load().config.server.session_lifetime.0;
+    app.store.delete_expired_sessions(app.clock.now(), lifetime).await?;
+    Ok(())
 }
 
 /// Feeds the audit's measurements to the counters.
@@ -123,7 +145,7 @@ impl AuditObserver for Observer {
         self.0.audit_committed(size, took);
     }
 
-    fn failure(&self, _lane: LaneName) {
+    fn failure(&self, _lane: LaneName, _events: usize) {
         self.0.audit_failed();
     }
 }

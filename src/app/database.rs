@@ -5,13 +5,13 @@ use anyhow::{Context, bail};
 use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config, Loaded};
 use crate::secret::Secret;
-use crate::store::embedded::{EmbeddedPostgres, Settings};
+use crate::store::embedded::{Embedded, EmbeddedSettings};
 use crate::store::{self, DatabaseSettings, SchemaState, Store};
 
 /// Where the database is, and the process where it is ours.
 pub(super) struct Database {
     url: Secret<String>,
-    own: Option<EmbeddedPostgres>,
+    own: Option<Embedded>,
 }
 
 impl Database {
@@ -23,8 +23,11 @@ impl Database {
                 own: None,
             });
         };
-        let settings = Settings::new(&embedded.data_dir, config::inherited_environment());
-        let own = EmbeddedPostgres::start(settings)
+        let settings = EmbeddedSettings {
+            directory: embedded.data_dir.clone(),
+            search_path: config::search_path().map(Into::into),
+        };
+        let own = Embedded::start(&settings)
             .await
             .context("the embedded Postgres did not start")?;
         let database = Self {
@@ -110,8 +113,7 @@ pub async fn migrate(loaded: &Loaded) -> anyhow::Result<()> {
 pub(crate) async fn reader(loaded: &Loaded) -> anyhow::Result<Store> {
     let config = &loaded.config;
     let url = match &config.database.embedded {
-        Some(embedded) => EmbeddedPostgres::running_url(&embedded.data_dir)
-            .context("the embedded Postgres is not running: start the service first")?,
+        Some(embedded) => Embedded::running_url(&embedded.data_dir)?,
         None => url(config)?,
     };
     let database = Database { url, own: None };

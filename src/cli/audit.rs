@@ -12,6 +12,7 @@ use crate::app;
 use crate::audit::{self, Entry, Filter, Tail};
 use crate::clock::{Clock, SystemClock};
 use crate::config::Interval;
+use crate::ids::CallId;
 
 /// `toolgate audit`
 #[derive(Debug, Subcommand)]
@@ -73,6 +74,9 @@ pub(super) struct Options {
     json: bool,
 }
 
+/// Between looks for new calls.
+const FOLLOW: std::time::Duration = std::time::Duration::from_millis(500);
+
 pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Search(options) => search(options).await,
@@ -82,10 +86,11 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 async fn search(options: Options) -> anyhow::Result<ExitCode> {
     let store = app::reader(&super::check::load(&options.config)?).await?;
+    let cursor = options.cursor.as_deref().map(str::parse).transpose().context("--cursor is no UUID")?.map(CallId);
     let page = audit::search(
         &store,
         &filter(&options)?,
-        options.cursor.as_deref(),
+        cursor,
         options.limit,
     )
     .await?;
@@ -100,11 +105,12 @@ async fn search(options: Options) -> anyhow::Result<ExitCode> {
 
 async fn tail(options: Options) -> anyhow::Result<ExitCode> {
     let store = app::reader(&super::check::load(&options.config)?).await?;
-    let mut tail = Tail::new(filter(&options)?, SystemClock.now());
+    let mut tail = Tail::new(&filter(&options)?, SystemClock.now())?;
     loop {
-        for entry in tail.next(&store).await? {
+        for entry in tail.next(&store, SystemClock.now()).await? {
             print_entry(&entry, options.json)?;
         }
+        tokio::time::sleep(FOLLOW).await;
     }
 }
 
@@ -114,7 +120,7 @@ fn filter(options: &Options) -> anyhow::Result<Filter> {
         .as_deref()
         .map(str::parse)
         .transpose()
-        .context("--call-id is no UUID")?;
+        .context("--call-id is no UUID")?.map(CallId);
     Ok(Filter {
         since: options
             .since

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use aws_lc_rs::digest;
 use bytes::Bytes;
 
 use crate::pipeline::{Attempt, Refusal};
@@ -116,8 +115,7 @@ pub(super) async fn refuse(
         attempt.era = Era::Modern;
         attempt.version = Version::parse(modern).unwrap_or(Version::MODERN);
     }
-    let digest = digest::digest(&digest::SHA256, body);
-    attempt.body_digest = digest.as_ref().try_into().ok();
+    attempt.unread = Some(body.clone());
     let answered = server
         .pipeline
         .refuse_unread(&attempt, &inbound.context, refusal)
@@ -144,18 +142,16 @@ pub(super) fn attempt(
         config_digest: inbound.config_digest,
         caller: CallerKey(*principal.as_bytes()),
         request_bytes,
-        body_digest: None,
+        unread: None,
         trace_id: inbound.headers.traceparent.as_deref().and_then(trace_id),
     }
 }
 
 /// The trace id of a `traceparent` (W3C Trace Context §3.2).
-pub(super) fn trace_id(traceparent: &str) -> Option<String> {
-    let id = traceparent.split('-').nth(1)?;
-    let good = id.len() == 32
-        && id.bytes().all(|b| b.is_ascii_hexdigit())
-        && id.bytes().any(|b| b != b'0');
-    good.then(|| id.to_ascii_lowercase())
+pub(super) fn trace_id(traceparent: &str) -> Option<[u8; 16]> {
+    let id = traceparent.split('-').nth(1).filter(|id| id.len() == 32)?;
+    let number = u128::from_str_radix(id, 16).ok()?;
+    (number != 0).then(|| number.to_be_bytes())
 }
 
 /// The `name` of a call's params, or why it cannot be read (`rules.md` §2.2).
@@ -209,10 +205,8 @@ mod tests {
 
     #[test]
     fn a_trace_id_is_taken_only_in_its_form() {
-        assert_eq!(
-            trace_id("00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").as_deref(),
-            Some("0af7651916cd43dd8448eb211c80319c")
-        );
+        let good = trace_id("00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
+        assert_eq!((good[0], good[15]), (0x0a, 0x9c));
         for bad in [
             "",
             "00-0-0-0",

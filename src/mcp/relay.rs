@@ -1,8 +1,6 @@
 //! Reaching the other replicas: a message for each of them in Postgres, woken by
 //! `NOTIFY`. Losing one costs at most what `session::BELIEVED` bounds.
 
-use std::sync::Arc;
-
 use crate::ids::{ReplicaId, SessionId};
 use crate::protocol::Json;
 use crate::protocol::json::ObjectBuilder;
@@ -10,25 +8,27 @@ use crate::store::Store;
 
 use super::Server;
 
+/// A replica that has not been heard of for so long is gone.
+const LIVE_SECONDS: u32 = 15;
+/// The exchange that these messages belong to.
+const EXCHANGE: &str = "sessions";
+
 /// Sends to the other replicas.
 pub struct Relay {
-    store: Arc<Store>,
+    store: Store,
     own: ReplicaId,
 }
 
 impl Relay {
     /// Speaks for the replica `own`.
-    pub fn new(store: Arc<Store>, own: ReplicaId) -> Self {
+    pub fn new(store: Store, own: ReplicaId) -> Self {
         Self { store, own }
     }
 
     /// Sends to every other live replica. A fault is logged: the caller's own
     /// replica has acted already.
     pub(super) async fn broadcast(&self, message: &Json) {
-        if let Err(error) = self
-            .store
-            .insert_broadcast(self.own, message.as_str())
-            .await
+        if let Err(error) = self.store.insert_message_for_all(self.own, LIVE_SECONDS, EXCHANGE, message.as_str().as_bytes()).await
         {
             tracing::warn!(%error, "Other replicas could not be told of a change in a session.");
         }

@@ -2,7 +2,6 @@
 //! facts, bound to the principal, that any replica opens. What changes is rows,
 //! kept here for a while after they were read.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -13,10 +12,10 @@ use time::OffsetDateTime;
 
 use crate::clock::{SharedClock, new_session_id};
 use crate::identity::Principal;
-use crate::ids::SessionId;
+use crate::ids::{SessionId, TenantId};
 use crate::protocol::{Json, LogLevel, Version};
 use crate::seal::Sealer;
-use crate::store::{SessionState, Store, StoreError};
+use crate::store::{Store, StoreError};
 
 /// How long a session's row is believed without asking again. Changes are
 /// announced between replicas; this bounds a lost announcement.
@@ -80,18 +79,25 @@ struct Facts {
     client: Option<String>,
 }
 
+/// What changes of a session, as it was read last.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    ended: bool,
+    log_level: Option<LogLevel>,
+}
+
 /// Opens, finds and ends sessions.
 pub struct Sessions {
     sealer: Sealer,
-    store: Arc<Store>,
+    store: Store,
     clock: SharedClock,
     lifetime: Duration,
-    states: Cache<SessionId, SessionState>,
+    states: Cache<SessionId, State>,
 }
 
 impl Sessions {
     /// Sessions sealed by `sealer` that live for `lifetime`.
-    pub fn new(sealer: Sealer, store: Arc<Store>, clock: SharedClock, lifetime: Duration) -> Self {
+    pub fn new(sealer: Sealer, store: Store, clock: SharedClock, lifetime: Duration) -> Self {
         let states = Cache::builder()
             .max_capacity(KEPT)
             .time_to_live(BELIEVED)
@@ -120,7 +126,7 @@ impl Sessions {
             capabilities: capabilities.map_or(0, capability_row),
             client: client.map(|client| client.chars().take(CLIENT_KEPT).collect()),
         };
-        self.states.insert(facts.id, SessionState::default());
+        self.states.insert(facts.id, State::default());
         let plain = serde_json::to_vec(&facts).unwrap_or_default();
         self.sealer.seal(&plain, principal.key().as_bytes())
     }
@@ -142,7 +148,7 @@ impl Sessions {
         let version = Version::parse(&facts.version).ok_or(SessionFault::Unknown)?;
         let expires = OffsetDateTime::from_unix_timestamp(facts.expires)
             .map_err(|_| SessionFault::Unknown)?;
-        let state = self.state(facts.id).await;
+        let state = self.state(principal.tenant(), facts.id).await;
         if state.ended || self.clock.now() >= expires {
             return Err(SessionFault::Unknown);
         }
@@ -160,54 +166,41 @@ impl Sessions {
         })
     }
 
-    async fn state(&self, id: SessionId) -> SessionState {
+    async fn state(&self, tenant: &TenantId, id: SessionId) -> State {
         if let Some(state) = self.states.get(&id) {
             return state;
         }
-        match self.store.find_session_state(id).await {
+        match self.read(tenant, id).await {
             Ok(state) => {
-                self.states.insert(id, state.clone());
+                self.states.insert(id, state);
                 state
             }
             Err(error) => {
                 // The seal and the token vouch for the caller; only what changed is unknown.
                 tracing::warn!(%error, "The state of a session could not be read; it is taken as open.");
-                SessionState::default()
+                State::default()
             }
         }
     }
 
+    async fn read(&self, tenant: &TenantId, id: SessionId) -> Result<State, StoreError> {
+        let ended = self.store.find_tombstone(tenant, id).await?.is_some();
+        let row = self.store.find_session_state(tenant, id).await?;
+        Ok(State { ended, log_level: row.and_then(|row| row.log_level) })
+    }
+
     /// Remembers the session's log level.
-    pub(super) async fn set_log_level(&self, session: &Session, level: LogLevel) {
-        let until = session.expires;
-        if let Err(error) = self
-            .store
-            .update_session_log_level(session.id, level.as_str(), until)
-            .await
-        {
+    pub(super) async fn set_log_level(&self, tenant: &TenantId, session: &Session, level: LogLevel) {
+        if let Err(error) = self.store.update_log_level(tenant, session.id, level, self.clock.now()).await {
             tracing::warn!(%error, "The log level of a session could not be stored; other replicas do not know it.");
         }
-        self.states.insert(
-            session.id,
-            SessionState {
-                log_level: Some(level.as_str().to_owned()),
-                ended: false,
-            },
-        );
+        self.states.insert(session.id, State { log_level: Some(level), ended: false });
     }
 
     /// Ends the session for every replica.
-    pub(super) async fn end(&self, session: &Session) -> Result<(), StoreError> {
-        self.store
-            .insert_session_tombstone(session.id, session.expires)
-            .await?;
-        self.states.insert(
-            session.id,
-            SessionState {
-                ended: true,
-                log_level: None,
-            },
-        );
+    pub(super) async fn end(&self, tenant: &TenantId, session: &Session) -> Result<(), StoreError> {
+        self.store.insert_tombstone(tenant, session.id, session.expires).await?;
+        self.states.insert(session.id, State { ended: true, log_level: None });
         Ok(())
     }
 

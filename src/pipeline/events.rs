@@ -51,7 +51,7 @@ pub(super) async fn clean(
     while let Some(event) = events.recv().await {
         // A message that may not pass is dropped: the answer is what counts.
         if let Ok(clean) = sanitizer.event(event, rules) {
-            findings.merge(clean.findings());
+            findings.merge(clean.findings().clone());
             sink.message(clean).await;
         }
     }

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::arguments::ValidCall;
@@ -40,10 +41,10 @@ pub struct Attempt {
     pub caller: CallerKey,
     /// Bytes of the request's body.
     pub request_bytes: usize,
-    /// SHA-256 of the request's body, for one that could not be read.
-    pub body_digest: Option<[u8; 32]>,
-    /// The trace that the request belongs to.
-    pub trace_id: Option<String>,
+    /// The request's body, where it could not be read: its digest is kept.
+    pub unread: Option<Bytes>,
+    /// The trace that the request belongs to (W3C Trace Context §3.2.2.3).
+    pub trace_id: Option<[u8; 16]>,
 }
 
 /// The record of one call.
@@ -82,18 +83,16 @@ impl Record {
                 grant: principal.grant().map(str::to_owned),
                 token_id: principal.token_id().map(str::to_owned),
                 address: attempt.address,
-                era: attempt.era,
-                version: attempt.version,
+                first_call: None,
+                version: Some(attempt.version),
                 upstream: None,
                 tool: String::new(),
                 upstream_tool: None,
                 definition_digest: None,
                 config_digest: attempt.config_digest,
-                arguments: attempt
-                    .body_digest
-                    .map_or(ArgumentsRecord::None, ArgumentsRecord::Digest),
+                arguments: attempt.unread.as_deref().map_or_else(|| ArgumentsRecord::none(b""), ArgumentsRecord::digest),
                 client_info: attempt.client_info.clone(),
-                trace_id: attempt.trace_id.clone(),
+                trace_id: attempt.trace_id,
                 request_bytes: attempt.request_bytes as u64,
             },
             durability: audit.durability.unwrap_or_default(),
@@ -125,13 +124,14 @@ impl Record {
         sanitizer: &Sanitizer,
         rules: &TenantRules,
     ) {
+        let original = call.arguments().as_str().as_bytes();
         self.facts.arguments = match self.arguments {
             ArgumentsMode::Redacted => {
                 let (clean, _) = sanitizer.arguments(call.arguments(), rules.sanitize());
-                ArgumentsRecord::redacted(call.arguments(), &clean)
+                ArgumentsRecord::redacted(clean.as_str(), original)
             }
-            ArgumentsMode::Digest => ArgumentsRecord::digest(call.arguments()),
-            ArgumentsMode::None => ArgumentsRecord::None,
+            ArgumentsMode::Digest => ArgumentsRecord::digest(original),
+            ArgumentsMode::None => ArgumentsRecord::none(original),
         };
     }
 
@@ -176,7 +176,7 @@ impl Record {
     ) -> Finish {
         let mut findings = self.findings.clone();
         if let Ok(result) = cleaned {
-            findings.merge(result.findings());
+            findings.merge(result.findings().clone());
         }
         let plain = match cleaned {
             Ok(result) if result.is_error() => Outcome::ToolError,
@@ -195,14 +195,13 @@ impl Record {
                 .as_ref()
                 .map_or(0, |result| result.json().as_str().len() as u64),
             findings: findings.summary(),
-            ..self.empty_finish(clock)
+            ..self.empty_finish()
         }
     }
 
     /// A finish without outcome details.
-    pub(super) fn empty_finish(&self, clock: &dyn Clock) -> Finish {
+    pub(super) fn empty_finish(&self) -> Finish {
         Finish {
-            at: clock.now(),
             outcome: Outcome::Unknown,
             reason: None,
             upstream_time: None,

@@ -56,6 +56,9 @@ pub enum EmbeddedFault {
     /// Another process of ours has it.
     #[error("{} is in use by another running toolgate", .0.display())]
     InUse(PathBuf),
+    /// Nothing runs there.
+    #[error("no database of ours runs in {}: start the service first", .0.display())]
+    NotRunning(PathBuf),
     /// Not on this machine, and not to be fetched.
     #[error("no Postgres was found on this machine and none could be fetched: {0}")]
     NoBinaries(String),
@@ -102,6 +105,23 @@ pub enum EmbeddedFault {
     Store(#[from] StoreError),
 }
 
+/// Where a running server's connection string is left for other commands.
+const URL_FILE: &str = "url";
+
+fn write_private(path: &Path, text: &str) -> Result<(), EmbeddedFault> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let fault = |source| EmbeddedFault::Io {
+        path: path.to_path_buf(),
+        source,
+    };
+    let _ = std::fs::remove_file(path);
+    let mut options = std::fs::OpenOptions::new();
+    let file = options.write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(fault)
+}
+
 /// The database's name and that of its owner.
 const NAME: &str = "toolgate";
 
@@ -112,6 +132,7 @@ const NAME: &str = "toolgate";
 pub struct Embedded {
     cluster: Cluster,
     url: Secret<String>,
+    url_file: PathBuf,
     // Held for as long as the cluster is ours; the system lets go of it if we die.
     _lock: File,
 }
@@ -134,15 +155,31 @@ impl Embedded {
         let endpoint = cluster.configure()?;
         cluster.start().await?;
         let url = endpoint.url(NAME, &password, NAME);
+        let url_file = settings.directory.join(URL_FILE);
         if let Err(fault) = ensure_database(&endpoint.url(NAME, &password, "postgres")).await {
             let _ = cluster.stop().await;
             return Err(fault.into());
         }
+        write_private(&url_file, url.expose())?;
         Ok(Self {
             cluster,
             url,
+            url_file,
             _lock: lock,
         })
+    }
+
+    /// How to connect to the database that another process of ours runs in
+    /// `directory`; for commands that read it. Holds the password.
+    pub fn running_url(directory: &Path) -> Result<Secret<String>, EmbeddedFault> {
+        let path = directory.join(URL_FILE);
+        match std::fs::read_to_string(&path) {
+            Ok(url) => Ok(Secret::new(url)),
+            Err(source) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(EmbeddedFault::NotRunning(directory.to_path_buf()))
+            }
+            Err(source) => Err(EmbeddedFault::Io { path, source }),
+        }
     }
 
     /// How to connect. Holds the password.
@@ -152,6 +189,7 @@ impl Embedded {
 
     /// Stops the server: disconnects everyone, writes everything down.
     pub async fn stop(&self) -> Result<(), EmbeddedFault> {
+        let _ = std::fs::remove_file(&self.url_file);
         self.cluster.stop().await
     }
 
