@@ -122,7 +122,9 @@ async fn serve(
         lifecycle.background.clone(),
         std::time::Duration::ZERO,
     ));
-    app.catalog.refresh_all().await;
+    let snapshot = app.current.load_full();
+    snapshot::fill(&app.catalog, &snapshot.config, &app.outgoing, &snapshot.credentials, &app.clock).await?;
+    app.lifecycle.started();
     announce(&listening);
     tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
 
@@ -172,13 +174,7 @@ impl App {
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
         let snapshot = snapshot::make(&loaded, public, &outgoing, &clock)?;
-        let catalog = snapshot::catalog(
-            &loaded.config,
-            &sanitizer,
-            &outgoing,
-            &snapshot.credentials,
-            &clock,
-        )?;
+        let catalog = Catalog::new(Arc::clone(&sanitizer));
         let pipeline = Arc::new(Pipeline {
             catalog: Arc::clone(&catalog),
             limits: Arc::clone(&limits),

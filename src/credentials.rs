@@ -4,4 +4,4 @@
 mod header_file;
 mod store;
 
-pub use store::{Credential, CredentialFault, Credentials};
+pub use store::{CredentialFault, Credentials};

@@ -15,9 +15,10 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::ValidCall;
 use crate::audit::Recorded;
 use crate::catalog::{Catalog, Tool};
+use crate::config;
 use crate::credentials::{CredentialFault, Credentials};
 use crate::ids::{TenantId, UpstreamId};
-use crate::protocol::{Json, LogLevel, Untrusted};
+use crate::protocol::{Json, LogLevel, Untrusted, codes};
 use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
 
 use breaker::Breaker;
@@ -65,6 +66,14 @@ pub enum DispatchFault {
     Upstream(#[from] UpstreamError),
 }
 
+impl DispatchFault {
+    /// Whether the upstream does not know the tool that it listed (or the
+    /// request was malformed: from outside the two look alike).
+    pub fn is_unknown_tool(&self) -> bool {
+        matches!(self, Self::Upstream(UpstreamError::Rpc { code, .. }) if *code == codes::INVALID_PARAMS)
+    }
+}
+
 /// Runs calls on upstreams.
 pub struct Dispatcher {
     catalog: Arc<Catalog>,
@@ -98,15 +107,16 @@ impl Dispatcher {
             .catalog
             .upstream(&tool.upstream)
             .ok_or(DispatchFault::Gone)?;
-        let breaker = self.breaker(&origin.tenant, tool);
+        let settings = self.catalog.settings(&tool.upstream).ok_or(DispatchFault::Gone)?;
+        let breaker = self.breaker(&origin.tenant, tool, settings.breaker);
         breaker
             .admit(Instant::now())
             .map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
         let credential = credentials.for_upstream(&tool.upstream)?;
-        let deadline = Instant::now() + tool.timeout;
+        let deadline = Instant::now() + tool.rule.timeout.unwrap_or(settings.timeout.call.0);
         let request = || UpstreamRequest {
             method: "tools/call",
-            name: Some(tool.own_name.clone()),
+            name: Some(tool.own_name.to_string()),
             params: params(call),
             meta: origin.meta.clone(),
             progress: origin.progress,
@@ -121,7 +131,7 @@ impl Dispatcher {
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
-            outcome = attempts(&*upstream, request, events, may_repeat(tool)) => outcome,
+            outcome = attempts(&*upstream, request, events, tool.may_repeat()) => outcome,
         };
         breaker.settle(
             Instant::now(),
@@ -130,13 +140,13 @@ impl Dispatcher {
         Ok(outcome?)
     }
 
-    fn breaker(&self, tenant: &TenantId, tool: &Tool) -> Arc<Breaker> {
+    fn breaker(&self, tenant: &TenantId, tool: &Tool, settings: config::Breaker) -> Arc<Breaker> {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (tenant.clone(), tool.upstream.clone());
         Arc::clone(
             breakers
                 .entry(key)
-                .or_insert_with(|| Arc::new(Breaker::new(tool.breaker))),
+                .or_insert_with(|| Arc::new(Breaker::new(settings))),
         )
     }
 }
@@ -160,12 +170,6 @@ async fn attempts(
     }
     tokio::time::sleep(RETRY_AFTER).await;
     upstream.request(request(), events).await
-}
-
-fn may_repeat(tool: &Tool) -> bool {
-    tool.rule
-        .idempotent
-        .unwrap_or(tool.definition.read_only() || tool.definition.idempotent())
 }
 
 fn params(call: &ValidCall) -> Json {

@@ -9,8 +9,10 @@ use tokio_util::sync::CancellationToken;
 /// The stages of a stop, in order.
 #[derive(Debug, Default)]
 pub struct Lifecycle {
+    /// Set once the upstreams have been read.
+    started: AtomicBool,
     /// Set while the service should not get new traffic.
-    unready: AtomicBool,
+    stopping: AtomicBool,
     /// Fires when open streams are to end gracefully.
     pub streams: CancellationToken,
     /// Fires when listeners are to close.
@@ -31,12 +33,17 @@ pub enum Stop {
 impl Lifecycle {
     /// Whether traffic may come.
     pub fn is_ready(&self) -> bool {
-        !self.unready.load(Ordering::Acquire)
+        self.started.load(Ordering::Acquire) && !self.stopping.load(Ordering::Acquire)
+    }
+
+    /// The start is over.
+    pub fn started(&self) {
+        self.started.store(true, Ordering::Release);
     }
 
     /// First stage: readiness off, wait; then streams end and listeners close.
     pub async fn drain(&self, stop: Stop, delay: Duration) {
-        self.unready.store(true, Ordering::Release);
+        self.stopping.store(true, Ordering::Release);
         if stop == Stop::Orderly {
             tracing::info!(
                 delay_ms = delay.as_millis(),
@@ -69,6 +76,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_orderly_stop_serves_on_for_the_delay() {
         let lifecycle = Lifecycle::default();
+        assert!(!lifecycle.is_ready());
+        lifecycle.started();
+        assert!(lifecycle.is_ready());
         let drain = lifecycle.drain(Stop::Orderly, Duration::from_secs(5));
         tokio::pin!(drain);
         assert!(

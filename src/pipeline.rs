@@ -134,7 +134,7 @@ impl Pipeline {
         let missing = visibility::missing_scopes(context, &tool);
         if !missing.is_empty() {
             return Err(Refusal::MissingScopes {
-                needed: visibility::all_scopes(context, &tool),
+                needed: tool.rule.scopes.clone()
             });
         }
         let admission = match &tool.rule.class {

@@ -129,7 +129,8 @@ async fn tidy_rows(app: &App) -> Result<(), StoreError> {
     app.store.delete_stale_messages(STALE_SECONDS).await?;
     app.store.delete_dead_replicas(STALE_SECONDS).await?;
     let lifetime = app.current.load().config.server.session_lifetime.0;
-    app.store.delete_expired_sessions(app.clock.now(), lifetime).await?;
+    let now = app.clock.now();
+    app.store.delete_expired_sessions(now, now - lifetime).await?;
     Ok(())
 }
 

@@ -1,8 +1,12 @@
 //! `explain`: the one decision, with its reasons, from a configuration and what
 //! its upstreams list now.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use anyhow::anyhow;
+
+use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::Loaded;
 use crate::credentials::Credentials;
@@ -22,7 +26,7 @@ pub async fn explain(
     loaded: &Loaded,
     tenant: &TenantId,
     roles: &[Role],
-    scopes: &[Scope],
+    scopes: Option<&BTreeSet<Scope>>,
     tool: &str,
 ) -> anyhow::Result<Explanation> {
     let clock: SharedClock = Arc::new(SystemClock);
@@ -31,17 +35,11 @@ pub async fn explain(
         &loaded.config.upstreams,
         Arc::clone(&clock),
     )?);
-    let catalog = snapshot::catalog(
-        &loaded.config,
-        &Arc::new(Sanitizer::new()),
-        &outgoing,
-        &credentials,
-        &clock,
-    )?;
-    catalog.refresh_all().await;
     let tenants = Tenants::new(&loaded.config);
-    let view = catalog.view(tenant);
-    let explanation = visibility::explain(&tenants, tenant, roles, scopes, &view, tool);
+    let rules = tenants.get(tenant).ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
+    let catalog = Catalog::new(Arc::new(Sanitizer::new()));
+    snapshot::fill(&catalog, &loaded.config, &outgoing, &credentials, &clock).await?;
+    let explanation = visibility::explain(&rules, roles, scopes, &catalog.view(tenant), tool);
     catalog.shutdown().await;
     Ok(explanation)
 }

@@ -28,7 +28,7 @@ impl App {
                 if self.lifecycle.is_ready() {
                     String::new()
                 } else {
-                    "stopping".to_owned()
+                    "starting or stopping".to_owned()
                 },
             ),
             ("database", self.database().await),
@@ -52,27 +52,8 @@ impl App {
         }
     }
 
-    /// The required upstreams whose tools are not known.
     fn required_upstreams(&self) -> String {
-        let snapshot = self.current.load();
-        let required = |id: &crate::ids::UpstreamId| {
-            snapshot
-                .config
-                .upstreams
-                .get(id)
-                .is_some_and(|upstream| upstream.required)
-        };
-        let away: Vec<String> = self
-            .catalog
-            .health()
-            .into_iter()
-            .filter(|(id, health)| required(id) && !health.is_up())
-            .map(|(id, _)| id.to_string())
-            .collect();
-        if away.is_empty() {
-            String::new()
-        } else {
-            format!("away: {}", away.join(", "))
-        }
+        let away: Vec<String> = self.catalog.missing().iter().map(ToString::to_string).collect();
+        if away.is_empty() { String::new() } else { format!("away: {}", away.join(", ")) }
     }
 }

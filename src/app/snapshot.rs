@@ -8,13 +8,14 @@ use anyhow::{Context, anyhow};
 use super::App;
 use crate::catalog::Catalog;
 use crate::clock::SharedClock;
-use crate::config::{Config, Loaded};
+use crate::config::{self, Config, Loaded};
 use crate::credentials::Credentials;
 use crate::http::{Base, EdgeLimiter, Snapshot};
 use crate::identity::Identity;
 use crate::outgoing::Outgoing;
-use crate::sanitize::Sanitizer;
+use crate::ids::UpstreamId;
 use crate::tenancy::Tenants;
+use crate::upstream;
 
 /// What requests run under.
 pub(super) fn make(
@@ -46,22 +47,18 @@ pub(super) fn make(
     })
 }
 
-/// The catalogue with its upstreams.
-pub(super) fn catalog(
+/// Puts the configured upstreams into the catalogue and reads what they offer.
+pub(super) async fn fill(
+    catalog: &Catalog,
     config: &Config,
-    sanitizer: &Arc<Sanitizer>,
     outgoing: &Arc<Outgoing>,
     credentials: &Arc<Credentials>,
     clock: &SharedClock,
-) -> anyhow::Result<Arc<Catalog>> {
-    Catalog::new(
-        config,
-        Arc::clone(sanitizer),
-        Arc::clone(outgoing),
-        Arc::clone(credentials),
-        Arc::clone(clock),
-    )
-    .context("upstreams")
+) -> anyhow::Result<()> {
+    let build = |id: &UpstreamId, settings: &config::Upstream| {
+        upstream::build(id.clone(), settings, outgoing, clock).with_context(|| format!("upstreams.{id}"))
+    };
+    catalog.reconfigure(config, Arc::clone(credentials), build).await
 }
 
 impl App {
@@ -83,9 +80,7 @@ impl App {
                 "This part of the configuration changed; it takes effect at the next start."
             );
         }
-        self.catalog
-            .reconfigure(&next.config, &next.credentials)
-            .await?;
+        fill(&self.catalog, &next.config, &self.outgoing, &next.credentials, &self.clock).await?;
         self.streams.reconfigure(next.config.streams);
         self.current.store(Arc::new(next));
         self.epoch.send_modify(|epoch| *epoch += 1);

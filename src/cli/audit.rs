@@ -1,5 +1,6 @@
 //! `toolgate audit`: the record of every call.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -158,7 +159,32 @@ fn print_entry(entry: &Entry, json: bool) -> anyhow::Result<()> {
     if json {
         println!("{}", serde_json::to_string(entry)?);
     } else {
-        println!("{entry}");
+        println!("{}", line(entry));
     }
     Ok(())
+}
+
+/// A call as one line for people.
+fn line(entry: &Entry) -> String {
+    let text = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
+    let mut line = format!(
+        "{}  {:<18} {:<10} {:<24} {}",
+        entry.time.format(&Rfc3339).unwrap_or_default(),
+        entry.outcome,
+        entry.tenant,
+        text(&entry.subject),
+        text(&entry.tool),
+    );
+    if let Some(took) = entry.duration_ms {
+        let _ = write!(line, "  {took:.1} ms");
+    }
+    if entry.count > 1 {
+        let _ = write!(line, "  {} times", entry.count);
+    }
+    for (name, part) in [("", &entry.reason), ("found ", &entry.findings), ("arguments ", &entry.arguments)] {
+        if let Some(part) = part.as_ref().filter(|part| !part.is_empty()) {
+            let _ = write!(line, "  {name}{part}");
+        }
+    }
+    line
 }

@@ -151,7 +151,7 @@ async fn exchange(
     }
     let outgoing = Outgoing::new(&config::Outgoing::default())?;
     let client = outgoing.client(Reach::Private, Duration::from_secs(5));
-    let answer = tokio::time::timeout(PATIENCE, client.post(url, &headers, body.into_bytes()))
+    let answer = tokio::time::timeout(PATIENCE, client.post(url, headers, body.into_bytes()))
         .await
         .context("no answer in time")??;
     read(answer).await
@@ -159,7 +159,7 @@ async fn exchange(
 
 /// The JSON-RPC response in a JSON or event-stream answer.
 async fn read(answer: HttpAnswer) -> anyhow::Result<Json> {
-    let status = answer.status();
+    let status = answer.status;
     let streamed = answer
         .header("content-type")
         .is_some_and(|kind| kind.starts_with("text/event-stream"));

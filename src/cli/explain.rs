@@ -1,5 +1,6 @@
 //! `toolgate explain`: whether a tenant and role may use a tool, and why.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,7 +21,7 @@ pub(super) struct Options {
     /// A role; may be given several times.
     #[arg(long)]
     role: Vec<String>,
-    /// A scope of the token; may be given several times.
+    /// A scope of the token; may be given several times. Without any, every scope counts as held.
     #[arg(long)]
     scope: Vec<String>,
     /// The tool's exposed name.
@@ -39,18 +40,15 @@ pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|role| Role::new(role.as_str()))
         .collect();
-    let scopes: Vec<Scope> = options
-        .scope
-        .iter()
-        .map(|scope| Scope::new(scope.as_str()))
-        .collect();
-    let explanation = app::explain(&loaded, &tenant, &roles, &scopes, &options.tool).await?;
+    let scopes: BTreeSet<Scope> = options.scope.iter().map(|scope| Scope::new(scope.as_str())).collect();
+    let scopes = (!scopes.is_empty()).then_some(&scopes);
+    let explanation = app::explain(&loaded, &tenant, &roles, scopes, &options.tool).await?;
     if options.json {
         println!("{}", serde_json::to_string(&explanation)?);
     } else {
-        println!("{explanation}");
+        println!("{}", explanation.text);
     }
-    Ok(if explanation.allowed() {
+    Ok(if explanation.callable {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(2)

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use http::HeaderName;
 
-use super::{Credential, CredentialFault};
+use super::CredentialFault;
 use crate::config::{HeaderCredential, WatchedFile};
+use crate::upstream::Credential;
 use crate::ids::UpstreamId;
 use crate::secret::Secret;
 

@@ -11,16 +11,7 @@ use super::header_file::HeaderFile;
 use crate::clock::SharedClock;
 use crate::config::Upstream;
 use crate::ids::UpstreamId;
-use crate::secret::Secret;
-
-/// A header to send to an upstream.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Credential {
-    /// Its name in lower case.
-    pub name: String,
-    /// Its value: allowed in a header, not empty.
-    pub value: Secret<String>,
-}
+use crate::upstream::Credential;
 
 /// Why there is no credential where one is configured. The upstream must not be
 /// asked without it.

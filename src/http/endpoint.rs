@@ -26,6 +26,8 @@ use super::{Edge, Snapshot, sse};
 
 /// The methods of the endpoint.
 const ALLOW: &str = "POST, GET, DELETE";
+/// Bytes of a refused body that are read and dropped.
+const DRAINED: usize = 16 << 20;
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
 
@@ -164,6 +166,7 @@ impl Site {
             .get(header::CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if declared.is_some_and(|length| length > limit as u64) {
+            drained(request.into_body()).await;
             return Err(too_large(limit));
         }
         if !is_json(headers) {
@@ -264,6 +267,14 @@ impl Site {
 
 fn seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
+}
+
+/// Reads and drops a body that is refused, within reason: a client that still
+/// writes would lose the answer to a reset connection.
+async fn drained(body: Body) {
+    let mut body = Limited::new(body, DRAINED);
+    let reading = async { while let Some(Ok(_)) = body.frame().await {} };
+    let _ = tokio::time::timeout(BODY_PATIENCE, reading).await;
 }
 
 fn too_large(limit: usize) -> Response {

@@ -57,7 +57,7 @@ struct Watch {
     context: TenantContext,
     changes: watch::Receiver<u64>,
     epoch: watch::Receiver<u64>,
-    seen: u64,
+    seen: [u8; 32],
     ended: CancellationToken,
     expires: tokio::time::Instant,
     _permit: StreamPermit,
@@ -86,7 +86,7 @@ impl Watch {
             context: inbound.context,
             changes,
             epoch: inbound.epoch,
-            seen: 0,
+            seen: [0; 32],
             ended,
             expires: tokio::time::Instant::now() + Duration::from_secs(left),
             _permit: permit,
@@ -95,8 +95,8 @@ impl Watch {
         Ok(watch)
     }
 
-    /// A number that changes when what this caller sees changes.
-    fn fingerprint(&self) -> u64 {
+    /// A digest that changes when what this caller sees changes.
+    fn fingerprint(&self) -> [u8; 32] {
         let view = self.server.pipeline.catalog.view(self.context.tenant_id());
         visibility::fingerprint(&self.context, &view)
     }

@@ -152,11 +152,7 @@ impl Sessions {
         if state.ended || self.clock.now() >= expires {
             return Err(SessionFault::Unknown);
         }
-        let log_level = state
-            .log_level
-            .as_deref()
-            .and_then(LogLevel::parse)
-            .unwrap_or(LogLevel::Info);
+        let log_level = state.log_level.unwrap_or(LogLevel::Info);
         Ok(Session {
             id: facts.id,
             version,

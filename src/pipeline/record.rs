@@ -10,7 +10,7 @@ use crate::arguments::ValidCall;
 use crate::audit::{ArgumentsRecord, CallFacts, Finish, Outcome};
 use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
-use crate::config::{ArgumentsMode, Durability};
+use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
 use crate::protocol::{Era, Version};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
@@ -52,6 +52,7 @@ pub(super) struct Record {
     facts: CallFacts,
     durability: Durability,
     arguments: ArgumentsMode,
+    audit: Audit,
     begun: Instant,
     upstream_time: Option<Duration>,
     findings: Findings,
@@ -97,6 +98,7 @@ impl Record {
             },
             durability: audit.durability.unwrap_or_default(),
             arguments: audit.arguments.unwrap_or_default(),
+            audit: *audit,
             begun: Instant::now(),
             upstream_time: None,
             findings: Findings::default(),
@@ -108,12 +110,10 @@ impl Record {
     /// The tool is known now: the names of gateway and upstream, and its own rules.
     pub(super) fn name_tool(&mut self, tool: &Visible<Tool>) {
         self.facts.upstream = Some(tool.upstream.clone());
-        self.facts.upstream_tool = Some(tool.own_name.clone());
+        self.facts.upstream_tool = Some(tool.own_name.to_string());
         self.facts.definition_digest = Some(tool.digest);
-        if let Some(audit) = tool.rule.audit {
-            self.durability = audit.durability.unwrap_or(self.durability);
-            self.arguments = audit.arguments.unwrap_or(self.arguments);
-        }
+        self.durability = tool.rule.durability(&self.audit);
+        self.arguments = tool.rule.arguments_mode(&self.audit);
         self.tool = Some((tool.upstream.clone(), tool.exposed.clone()));
     }
 
@@ -169,11 +169,7 @@ impl Record {
     }
 
     /// What `finished` will say.
-    pub(super) fn finish(
-        &self,
-        cleaned: &Result<CleanResult, Refusal>,
-        clock: &dyn Clock,
-    ) -> Finish {
+    pub(super) fn finish(&self, cleaned: &Result<CleanResult, Refusal>) -> Finish {
         let mut findings = self.findings.clone();
         if let Ok(result) = cleaned {
             findings.merge(result.findings().clone());

@@ -54,7 +54,7 @@ fn fitting(result: CleanResult, tool: &Tool, record: &mut Record) -> CleanResult
     if result.is_error() {
         return result;
     }
-    let Err(broken) = tool.check_output(result.json()) else {
+    let Err(broken) = tool.check_output(result.json().get("structuredContent").as_ref()) else {
         return result;
     };
     tracing::warn!(tool = tool.exposed.as_str(), upstream = tool.upstream.as_str(), rule = %broken, "A tool broke its output schema.");

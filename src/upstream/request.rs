@@ -33,7 +33,7 @@ impl fmt::Debug for CallerKey {
 }
 
 /// A header that proves to an upstream who calls. Never the caller's own token.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// The header's name.
     pub name: String,

@@ -1,6 +1,6 @@
 //! The table of answers (design §4), row by row, in both eras.
 
-use super::support::{Era, Gateway, Helper, Setup, both, json};
+use super::support::{Era, Gateway, Helper, Setup, both, eventually, json};
 
 async fn gateway() -> Gateway {
     let server = Helper::example("upstream_rmcp", &[]).await;
@@ -14,7 +14,7 @@ async fn gateway() -> Gateway {
               - { match: "structured", scopes: ["crm.admin", "crm.read"] }
             "#,
         )
-        .upstream("up", server.config())
+        .over("up", server)
         .start()
         .await
 }
@@ -22,8 +22,6 @@ async fn gateway() -> Gateway {
 #[tokio::test]
 async fn a_missing_or_bad_token_is_challenged_once() {
     let gateway = gateway().await;
-    let alice = gateway.user("alice@acme");
-    let good = alice.token().to_owned();
     for (what, caller, error) in [
         ("none", gateway.anonymous(), None),
         ("not a token", gateway.anonymous().bearer("nonsense"), Some("invalid_token")),
@@ -32,7 +30,6 @@ async fn a_missing_or_bad_token_is_challenged_once() {
         ("unsigned", gateway.user("alice@acme").with(|token| token.unsigned()), Some("invalid_token")),
         ("other audience", gateway.user("alice@acme").with(|token| token.audience("https://other.example/mcp")), Some("invalid_token")),
         ("tenant nobody has", gateway.user("alice@nowhere"), Some("invalid_token")),
-        ("two tokens", gateway.anonymous().header("authorization", &format!("Bearer {good}")).header("authorization", "Bearer x"), None),
     ] {
         for method in ["POST", "GET", "HEAD", "DELETE"] {
             let answer = caller.raw(method, &[("accept", "image/png"), ("mcp-protocol-version", "1999-01-01")], "").await;
@@ -93,7 +90,8 @@ async fn hidden_and_missing_tools_answer_alike() {
         for tool in ["fail", "nope"] {
             let answer = alice.call(tool, json!({})).await;
             assert_eq!((answer.status.as_u16(), answer.code()), (200, -32602), "{era:?} {tool}");
-            answers.push(answer.snapshot().replace(tool, "TOOL").replace(&answer.message()["id"].to_string(), "ID"));
+            let id = format!("\"id\": {}", answer.message()["id"]);
+            answers.push(answer.snapshot().replace(tool, "TOOL").replace(&id, "ID"));
         }
         assert_eq!(answers[0], answers[1], "{era:?}");
         assert!(!alice.names().await.contains(&"fail".to_owned()));
@@ -145,9 +143,12 @@ async fn bodies_that_are_no_message_are_refused_and_on_record() {
             assert_eq!((answer.status.as_u16(), answer.code()), (400, *code), "{what} {version}: {}", answer.body);
         }
     }
-    let records = gateway.audit_of(&["--outcome", "refused:invalid"], 1).await;
-    let counted: u64 = records.iter().map(|record| record["count"].as_u64().unwrap_or(1)).sum();
-    assert_eq!(counted, 3 * cases.len() as u64, "every refused body is on record or counted");
+    eventually("every refused body is on record or counted", async || {
+        let records = gateway.audit(&["--outcome", "refused:invalid"]);
+        let counted: u64 = records.iter().map(|record| record["count"].as_u64().unwrap()).sum();
+        (counted == 3 * cases.len() as u64).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -283,7 +284,7 @@ async fn over_the_limit_says_when_to_come_back() {
     let server = Helper::example("upstream_rmcp", &[]).await;
     let gateway = Setup::new()
         .yaml("tenants: { acme: { limits: { per_user: { rate: 3/m, burst: 3 } } } }")
-        .upstream("up", server.config())
+        .over("up", server)
         .start()
         .await;
     for (era, who) in [(Era::Legacy, "alice@acme"), (Era::Modern, "anna@acme")] {

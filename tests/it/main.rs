@@ -12,6 +12,7 @@
     reason = "tests fail by panicking, read the real clock and make plain HTTP clients"
 )]
 
+mod answers;
 mod kit;
 mod real_clients;
 mod real_upstreams;

@@ -4,7 +4,7 @@ use super::support::{Gateway, Helper, real};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn real_clients_list_and_call_tools() {
-    let gateway = Gateway::over(&Helper::everything().await).await;
+    let gateway = Gateway::over(Helper::everything().await).await;
     let alice = gateway.user("alice@acme");
     let mut failed = Vec::new();
     for (recipe, mode) in [

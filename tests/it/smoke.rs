@@ -4,7 +4,7 @@ use super::support::{Era, Gateway, Helper, both, json};
 
 #[tokio::test]
 async fn a_user_lists_and_calls_a_tool_and_the_call_is_on_record() {
-    let gateway = Gateway::over(&Helper::example("upstream_rmcp", &[]).await).await;
+    let gateway = Gateway::over(Helper::example("upstream_rmcp", &[]).await).await;
     for era in both() {
         let mut alice = gateway.user("alice@acme").connect(era).await;
         assert!(alice.names().await.contains(&"echo".to_owned()), "{era:?}");

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! let server = Helper::example("upstream_rmcp", &[]);
-//! let gateway = Gateway::over(&server).await;
+//! let gateway = Gateway::over(server).await;
 //! for era in both() {
 //!     let mut alice = gateway.user("alice@acme").connect(era).await;
 //!     assert_eq!(alice.call("echo", json!({"text": "hi"})).await.text(), "hi");

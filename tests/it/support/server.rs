@@ -21,6 +21,7 @@ pub(crate) struct Setup {
     idp: Idp,
     postgres: Option<Arc<OwnPostgres>>,
     environment: Vec<(String, String)>,
+    kept: Vec<Helper>,
 }
 
 /// A running server. Ended when dropped; its database goes with it.
@@ -34,6 +35,8 @@ pub(crate) struct Gateway {
     environment: Vec<(String, String)>,
     http: reqwest::Client,
     shared: Arc<Shared>,
+    /// Upstreams that live as long as the server.
+    kept: Vec<Helper>,
 }
 
 /// What the replicas of one deployment have in common.
@@ -53,6 +56,7 @@ impl Setup {
             idp: Idp::shared(),
             postgres: None,
             environment: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -66,6 +70,13 @@ impl Setup {
     pub(crate) fn upstream(mut self, id: &str, upstream: impl Into<Value>) -> Self {
         config::merge(&mut self.over, &json!({"upstreams": {id: upstream.into()}}));
         self
+    }
+
+    /// Adds an upstream that lives as long as the server.
+    pub(crate) fn over(mut self, id: &str, upstream: Helper) -> Self {
+        let config = upstream.config();
+        self.kept.push(upstream);
+        self.upstream(id, config)
     }
 
     /// With a Postgres of the test's own.
@@ -128,7 +139,9 @@ impl Setup {
             database,
             idp: self.idp,
         };
-        Gateway::launch(config, config_file, self.environment, Arc::new(shared))
+        let mut gateway = Gateway::launch(config, config_file, self.environment, Arc::new(shared));
+        gateway.kept = self.kept;
+        gateway
     }
 }
 
@@ -139,8 +152,8 @@ impl Gateway {
     }
 
     /// A server with one upstream, `up`, without a prefix.
-    pub(crate) async fn over(upstream: &Helper) -> Self {
-        Setup::new().upstream("up", upstream.config()).start().await
+    pub(crate) async fn over(upstream: Helper) -> Self {
+        Setup::new().over("up", upstream).start().await
     }
 
     fn launch(
@@ -159,6 +172,7 @@ impl Gateway {
             environment,
             http: http_client(),
             shared,
+            kept: Vec::new(),
         }
     }
 
