@@ -28,8 +28,8 @@ use crate::protocol::Json;
 
 use bounds::Effort;
 pub use describe::{Fault, FaultKind};
-pub use headers::{HeaderRule, ParamHeader, ParamKind};
 pub(super) use headers::headers;
+pub use headers::{HeaderRule, ParamHeader, ParamKind};
 
 /// Largest schema text that is compiled.
 const MOST_BYTES: usize = 512 * 1024;
@@ -158,7 +158,7 @@ impl Schema {
             if faults.len() >= most {
                 break;
             }
-            describe::describe(&error, &self.value, &mut faults);
+            describe::describe(&error, (&self.value, value), &mut faults);
         }
         faults.truncate(most);
         faults

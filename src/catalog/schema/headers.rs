@@ -168,23 +168,45 @@ mod tests {
         for schema in [
             property(json!({"type":"array","items":inside})),
             property(json!({"anyOf":[inside]})),
-            property(json!({"$ref":"#/$defs/A"})).as_object().map(|members| {
-                let mut members = members.clone();
-                members.insert("$defs".into(), json!({"A": inside}));
-                Value::Object(members)
-            }).unwrap(),
+            property(json!({"$ref":"#/$defs/A"}))
+                .as_object()
+                .map(|members| {
+                    let mut members = members.clone();
+                    members.insert("$defs".into(), json!({"A": inside}));
+                    Value::Object(members)
+                })
+                .unwrap(),
             property(json!({"type":"object","additionalProperties":inside})),
             property(json!({"if":{"properties":{"b":inside}}})),
             json!({"type":"object","x-mcp-header":"A"}),
         ] {
             assert!(is_place(&headers(&schema).unwrap_err()), "{schema}");
         }
-        for bad in [json!(""), json!("a b"), json!("a\r\nb"), json!("ä"), json!("a:b"), json!(7), json!(null)] {
-            assert!(matches!(headers(&name(bad.clone())), Err(HeaderRule::Name(_))), "{bad}");
+        for bad in [
+            json!(""),
+            json!("a b"),
+            json!("a\r\nb"),
+            json!("ä"),
+            json!("a:b"),
+            json!(7),
+            json!(null),
+        ] {
+            assert!(
+                matches!(headers(&name(bad.clone())), Err(HeaderRule::Name(_))),
+                "{bad}"
+            );
         }
-        for kind in [json!("number"), json!("object"), json!(["string","integer"]), json!(["null"])] {
+        for kind in [
+            json!("number"),
+            json!("object"),
+            json!(["string", "integer"]),
+            json!(["null"]),
+        ] {
             let schema = property(json!({"type":kind,"x-mcp-header":"A"}));
-            assert!(matches!(headers(&schema), Err(HeaderRule::Type(_))), "{schema}");
+            assert!(
+                matches!(headers(&schema), Err(HeaderRule::Type(_))),
+                "{schema}"
+            );
         }
         let untyped = property(json!({"enum":["a"],"x-mcp-header":"A"}));
         assert!(matches!(headers(&untyped), Err(HeaderRule::Type(_))));
