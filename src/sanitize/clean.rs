@@ -1,0 +1,145 @@
+//! What comes out: proofs that a text was cleaned. Their fields are private and
+//! only this module makes them, so nothing else can pass for clean.
+
+use std::fmt;
+
+use thiserror::Error;
+
+use super::findings::{Findings, Label};
+use crate::protocol::{Json, UpstreamEvent};
+
+/// Why an answer is withheld.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unclean {
+    /// Larger than the tenant allows.
+    #[error("the answer is larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
+    /// It holds what the tenant blocks.
+    #[error("the answer is withheld: it holds {label}")]
+    Blocked {
+        /// The kind of what was found.
+        label: Label,
+    },
+}
+
+/// A cleaned result.
+#[derive(Clone, Debug)]
+pub struct CleanResult {
+    json: Json,
+    findings: Findings,
+}
+
+impl CleanResult {
+    pub(super) fn new(json: Json, findings: Findings) -> Self {
+        Self { json, findings }
+    }
+
+    /// A result that the gateway made itself, of its own words or of parts that
+    /// were cleaned. `findings` are those of the parts.
+    pub fn ours(json: Json, findings: Findings) -> Self {
+        Self { json, findings }
+    }
+
+    /// The result.
+    pub fn json(&self) -> &Json {
+        &self.json
+    }
+
+    /// What was found in it.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// The result, taken out.
+    pub fn into_json(self) -> Json {
+        self.json
+    }
+
+    /// Whether the tool says that it failed.
+    pub fn is_error(&self) -> bool {
+        self.json
+            .get("isError")
+            .and_then(|flag| flag.boolean())
+            .unwrap_or(false)
+    }
+}
+
+/// A cleaned notification.
+#[derive(Clone, Debug)]
+pub struct CleanEvent {
+    event: UpstreamEvent,
+    findings: Findings,
+}
+
+impl CleanEvent {
+    pub(super) fn new(event: UpstreamEvent, findings: Findings) -> Self {
+        Self { event, findings }
+    }
+
+    /// The notification.
+    pub fn event(&self) -> &UpstreamEvent {
+        &self.event
+    }
+
+    /// What was found in it.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// The notification, taken out.
+    pub fn into_event(self) -> UpstreamEvent {
+        self.event
+    }
+}
+
+/// A cleaned tool definition, and what its first form says about the tool.
+#[derive(Clone, Debug)]
+pub struct CleanDefinition {
+    /// The definition.
+    pub json: Json,
+    /// What was found in it.
+    pub findings: Findings,
+    /// Whether text was hidden in what a model or a person reads, or anything was
+    /// found in names and values that carry arguments (rules §6.1): the tool is to
+    /// be quarantined.
+    pub suspicious: bool,
+    /// Whether the tool's name had control characters: such a tool is refused.
+    pub unfit_name: bool,
+}
+
+/// A cleaned text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CleanText {
+    text: String,
+    findings: Findings,
+}
+
+impl CleanText {
+    pub(super) fn new(text: String, findings: Findings) -> Self {
+        Self { text, findings }
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// What was found in it.
+    pub fn findings(&self) -> &Findings {
+        &self.findings
+    }
+
+    /// The text, taken out.
+    pub fn into_string(self) -> String {
+        self.text
+    }
+}
+
+impl fmt::Display for CleanText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,248 @@
+//! Changes to a text: what is replaced by what, and how an action writes it.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+
+use super::findings::{INVISIBLE, Label, TERMINAL};
+use super::offsets::Offsets;
+use crate::config::{Action, Sanitize};
+
+/// What is done with each family of findings.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    pub(super) secrets: Action,
+    pub(super) invisible: Action,
+    pub(super) terminal: Action,
+    /// Whether a name alone makes its value a secret (the audit's copy of what a
+    /// caller sent): numbers too, whatever they look like.
+    pub(super) strict: bool,
+}
+
+impl Policy {
+    /// For texts that no tenant's rules reach: everything found goes.
+    pub(super) const REDACT: Self = Self {
+        secrets: Action::Redact,
+        invisible: Action::Redact,
+        terminal: Action::Redact,
+        strict: false,
+    };
+
+    pub(super) fn of(config: &Sanitize) -> Self {
+        Self {
+            secrets: config.secrets,
+            invisible: config.invisible,
+            terminal: config.terminal,
+            strict: false,
+        }
+    }
+
+    /// For the audit: nothing is only counted, and nothing stops a record.
+    pub(super) fn for_record(config: &Sanitize) -> Self {
+        let at_least_redact = |action| match action {
+            Action::Mask => Action::Mask,
+            Action::Redact | Action::Flag | Action::Block => Action::Redact,
+        };
+        Self {
+            secrets: at_least_redact(config.secrets),
+            invisible: at_least_redact(config.invisible),
+            terminal: at_least_redact(config.terminal),
+            strict: true,
+        }
+    }
+
+    pub(super) fn action(self, label: Label) -> Action {
+        match label {
+            INVISIBLE => self.invisible,
+            TERMINAL => self.terminal,
+            _ => self.secrets,
+        }
+    }
+}
+
+/// One finding in a text. Without a replacement it is only counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub(super) range: Range<usize>,
+    pub(super) replacement: Option<String>,
+    pub(super) label: Label,
+    pub(super) count: u64,
+}
+
+/// What stands in a secret's place.
+pub(super) fn secret_replacement(action: Action, label: Label, value: &str) -> Option<String> {
+    match action {
+        Action::Flag => None,
+        Action::Mask => Some(format!("{}****", visible_prefix(label, value))),
+        Action::Redact | Action::Block => Some(placeholder(label)),
+    }
+}
+
+/// `[REDACTED:github_token]`
+pub(super) fn placeholder(label: Label) -> String {
+    format!("[REDACTED:{label}]")
+}
+
+/// What a mask may show: the prefix that every token of a kind has, `ghp_`.
+fn visible_prefix(label: Label, value: &str) -> &str {
+    let all_secret = [
+        "password",
+        "basic_auth",
+        "bearer_token",
+        "generic_secret",
+        "session_cookie",
+    ];
+    if label.starts_with("url_") || all_secret.contains(&label) {
+        return "";
+    }
+    let head = value.get(..value.len().min(12)).unwrap_or_default();
+    let end = head.find(['_', '-', '.']).map_or(0, |at| at + 1);
+    let prefix = head.get(..end).unwrap_or_default();
+    if prefix.len() <= 6 && prefix.len() > 1 {
+        prefix
+    } else {
+        ""
+    }
+}
+
+/// What stands in place of invisible characters or control sequences; a mask makes
+/// them visible: `[U+200B]`, `␛[31m`.
+pub(super) fn hidden_replacement(
+    action: Action,
+    label: Label,
+    original: &str,
+    instead: &str,
+) -> Option<String> {
+    match action {
+        Action::Flag => None,
+        Action::Redact | Action::Block => Some(instead.to_owned()),
+        Action::Mask if label == TERMINAL => {
+            let mut shown = pictures(original);
+            shown.push_str(instead);
+            Some(shown)
+        }
+        Action::Mask => Some(code_points(original)),
+    }
+}
+
+/// Controls as the pictures that Unicode has for them (U+2400…).
+fn pictures(original: &str) -> String {
+    let picture = |c: u32| char::from_u32(0x2400 + c).unwrap_or('\u{2426}');
+    let mut out = String::with_capacity(original.len());
+    for c in original.chars() {
+        match u32::from(c) {
+            code @ 0..=0x1f => out.push(picture(code)),
+            0x7f => out.push('\u{2421}'),
+            // C1 as the escape sequence that means the same (ECMA-35 §13.2.1).
+            code @ 0x80..=0x9f => {
+                out.push(picture(0x1b));
+                out.extend(char::from_u32(code - 0x40));
+            }
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+fn code_points(original: &str) -> String {
+    let mut chars = original.chars();
+    let mut out = String::new();
+    if let Some(first) = chars.next() {
+        // Writing to a String does not fail.
+        let _ = write!(out, "[U+{:04X}", u32::from(first));
+        match chars.count() {
+            0 => out.push(']'),
+            more => {
+                let _ = write!(out, " and {more} more]");
+            }
+        }
+    }
+    out
+}
+
+/// The text with the edits made. They are in order and do not overlap.
+pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
+    apply_mapped(text, edits).0
+}
+
+/// The same, with offsets back.
+pub(super) fn apply_mapped(text: &str, edits: &[Edit]) -> (String, Offsets) {
+    let mut out = String::with_capacity(text.len() + 32);
+    let mut offsets = Offsets::default();
+    let mut at = 0;
+    for edit in edits {
+        let Some(replacement) = &edit.replacement else {
+            continue;
+        };
+        if edit.range.start < at {
+            continue;
+        }
+        let plain = text.get(at..edit.range.start).unwrap_or_default();
+        out.push_str(plain);
+        offsets.push(plain.len(), at, plain.len());
+        out.push_str(replacement);
+        offsets.push(replacement.len(), edit.range.start, edit.range.len());
+        at = edit.range.end;
+    }
+    let plain = text.get(at..).unwrap_or_default();
+    out.push_str(plain);
+    offsets.push(plain.len(), at, plain.len());
+    (out, offsets)
+}
+
+/// Counts by label.
+pub(super) fn edits_total(edits: &[Edit]) -> Vec<(Label, u64)> {
+    let mut totals: Vec<(Label, u64)> = Vec::new();
+    for edit in edits.iter().filter(|edit| edit.count > 0) {
+        match totals.iter_mut().find(|(label, _)| *label == edit.label) {
+            Some((_, count)) => *count += edit.count,
+            None => totals.push((edit.label, edit.count)),
+        }
+    }
+    totals
+}
+
+/// Whether any of the edits changes the text.
+pub(super) fn change(edits: &[Edit]) -> bool {
+    edits.iter().any(|edit| edit.replacement.is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_keeps_the_form_and_hides_the_rest() {
+        let masked = |label, value: &str| secret_replacement(Action::Mask, label, value).unwrap();
+        assert_eq!(masked("github_token", "ghp_abcdef"), "ghp_****");
+        assert_eq!(masked("jwt", "eyJhbGciOi"), "****");
+        assert_eq!(masked("password", "a_hunter2"), "****");
+    }
+
+    #[test]
+    fn a_mask_shows_what_was_hidden() {
+        let shown = |label, text: &str| hidden_replacement(Action::Mask, label, text, "").unwrap();
+        assert_eq!(shown(TERMINAL, "\u{1b}[31m"), "␛[31m");
+        assert_eq!(shown(TERMINAL, "\u{9b}1m"), "␛[1m");
+        assert_eq!(shown(INVISIBLE, "\u{200b}"), "[U+200B]");
+        assert_eq!(
+            shown(INVISIBLE, "\u{e0069}\u{e0067}"),
+            "[U+E0069 and 1 more]"
+        );
+    }
+
+    #[test]
+    fn edits_replace_and_keep_the_rest() {
+        let edit = |range, replacement: Option<&str>| Edit {
+            range,
+            replacement: replacement.map(str::to_owned),
+            label: "x",
+            count: 1,
+        };
+        let edits = [
+            edit(1..2, Some("--")),
+            edit(2..3, None),
+            edit(4..5, Some("")),
+        ];
+        assert_eq!(apply("abcde", &edits), "a--cd");
+    }
+}

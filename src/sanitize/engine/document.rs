@@ -1,0 +1,305 @@
+//! A JSON text: prefilter, walk, edits of each leaf in place. Bytes outside the
+//! edits stay as they came.
+
+use std::borrow::Cow;
+
+use super::joined::Joined;
+use super::{Edit, Engine, Input, Policy, Span, apply, change, edited};
+use crate::config::Action;
+use crate::protocol::Json;
+use crate::sanitize::edits::{edits_total, placeholder};
+use crate::sanitize::escapes::{decode, encode};
+use crate::sanitize::findings::{Findings, Label};
+use crate::sanitize::leaves::{Kind, Leaf, Leaves, Walk};
+use crate::sanitize::prefilter::{Hits, has_blocks};
+use crate::sanitize::secrets;
+
+mod keys;
+
+/// One finding and the keys on the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::sanitize) struct Found {
+    pub(in crate::sanitize) label: Label,
+    /// Unescaped keys from the root, indexes left out.
+    pub(in crate::sanitize) keys: Vec<String>,
+    /// Whether the key itself had it.
+    pub(in crate::sanitize) in_key: bool,
+}
+
+/// What came of a JSON text.
+#[derive(Debug)]
+pub(in crate::sanitize) struct Cleaned {
+    /// The same text where nothing changed.
+    pub(in crate::sanitize) json: Json,
+    pub(in crate::sanitize) findings: Findings,
+    pub(in crate::sanitize) found: Vec<Found>,
+}
+
+/// One text being edited.
+struct Document<'a> {
+    engine: &'a Engine,
+    policy: Policy,
+    text: &'a str,
+    level: u8,
+    hits: Hits,
+    leaves: Leaves,
+    joined: Joined,
+}
+
+/// An edit in the text's own offsets, and the leaf it belongs to.
+struct Change {
+    leaf: u32,
+    edit: Edit,
+}
+
+impl Engine {
+    /// Cleans a whole JSON text. Clean text comes back as the same bytes.
+    pub(in crate::sanitize) fn json(
+        &self,
+        json: &Json,
+        policy: Policy,
+        walk: Walk,
+        list: bool,
+    ) -> Cleaned {
+        let unchanged = || Cleaned {
+            json: json.clone(),
+            findings: Findings::none(),
+            found: Vec::new(),
+        };
+        let Some(document) = Document::open(self, json.as_str(), policy, walk, 0) else {
+            return unchanged();
+        };
+        let changes = document.changes();
+        if changes.is_empty() {
+            return unchanged();
+        }
+        let findings = document.findings(&changes);
+        let found = if list {
+            document.found(&changes)
+        } else {
+            Vec::new()
+        };
+        let edits = in_order(changes);
+        let json = if change(&edits) {
+            Json::from_checked(apply(json.as_str(), &edits))
+        } else {
+            json.clone()
+        };
+        Cleaned {
+            json,
+            findings,
+            found,
+        }
+    }
+
+    /// Edits of a JSON text that stands in a string.
+    pub(super) fn nested(&self, text: &str, policy: Policy, level: u8) -> Vec<Edit> {
+        let walk = Walk {
+            spare_identifiers: false,
+            numbers: policy.strict,
+        };
+        Document::open(self, text, policy, walk, level)
+            .map(|document| in_order(document.changes()))
+            .unwrap_or_default()
+    }
+}
+
+fn in_order(changes: Vec<Change>) -> Vec<Edit> {
+    let mut edits: Vec<Edit> = changes.into_iter().map(|change| change.edit).collect();
+    edits.sort_by_key(|edit| (edit.range.start, edit.range.end));
+    edits
+}
+
+impl<'a> Document<'a> {
+    /// `None` where the text is clean without a walk.
+    fn open(
+        engine: &'a Engine,
+        text: &'a str,
+        policy: Policy,
+        walk: Walk,
+        level: u8,
+    ) -> Option<Self> {
+        let hits = Hits::in_json(engine.literals(), text);
+        let blocks = level == 0 && has_blocks(text);
+        if hits.is_empty() && !blocks {
+            return None;
+        }
+        let leaves = Leaves::of(text, walk);
+        let joined = if blocks {
+            Joined::find(engine, text, &leaves, &hits)
+        } else {
+            Joined::default()
+        };
+        if hits.is_empty() && joined.is_empty() {
+            return None;
+        }
+        Some(Self {
+            engine,
+            policy,
+            text,
+            level,
+            hits,
+            leaves,
+            joined,
+        })
+    }
+
+    fn raw(&self, leaf: &Leaf) -> &'a str {
+        self.text.get(leaf.raw.clone()).unwrap_or_default()
+    }
+
+    /// The unescaped name that a leaf stands under, where it says something.
+    fn telling_key(&self, leaf: &Leaf) -> Option<Cow<'a, str>> {
+        let key = self.leaves.get(leaf.key?)?;
+        if !self.hits.any_in(&key.raw) {
+            return None;
+        }
+        Some(decode(self.raw(key)).0).filter(|key| secrets::is_telling(key))
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (index, leaf) in (0_u32..).zip(&self.leaves.all) {
+            let spans = self.joined.of(index);
+            let edits = match leaf.kind {
+                Kind::Media | Kind::Exempt => continue,
+                Kind::Number => self.number(leaf),
+                Kind::TextBlob => self.blob(leaf),
+                Kind::Key | Kind::Text => self.string(leaf, spans),
+            };
+            changes.extend(edits.into_iter().map(|edit| Change { leaf: index, edit }));
+        }
+        self.keep_keys_apart(&mut changes);
+        changes
+    }
+
+    fn string(&self, leaf: &Leaf, joined: &[Span]) -> Vec<Edit> {
+        let key = self.telling_key(leaf);
+        if key.is_none() && joined.is_empty() && !self.hits.any_in(&leaf.raw) {
+            return Vec::new();
+        }
+        let (text, offsets) = decode(self.raw(leaf));
+        let input = Input {
+            text: &text,
+            key: key.as_deref(),
+            level: self.level,
+        };
+        let edits = match self.by_name_alone(&input) {
+            Some(edit) => vec![edit],
+            None => self.engine.edits(input, self.policy, joined.to_vec()),
+        };
+        edits
+            .into_iter()
+            .map(|edit| in_place(leaf, &offsets.back(&edit.range), edit))
+            .collect()
+    }
+
+    /// In the audit's copy a name decides alone.
+    fn by_name_alone(&self, input: &Input<'_>) -> Option<Edit> {
+        let named = self.policy.strict && input.key.is_some_and(secrets::names_secret);
+        let redacted = input.text.starts_with("[REDACTED:") && input.text.ends_with(']');
+        (named && !input.text.is_empty() && !redacted).then(|| Edit {
+            range: 0..input.text.len(),
+            replacement: Some(placeholder("named_secret")),
+            label: "named_secret",
+            count: 1,
+        })
+    }
+
+    fn number(&self, leaf: &Leaf) -> Vec<Edit> {
+        if !self.policy.strict || self.telling_key(leaf).is_none() {
+            return Vec::new();
+        }
+        vec![Edit {
+            range: leaf.raw.clone(),
+            replacement: Some(format!("\"{}\"", placeholder("named_secret"))),
+            label: "named_secret",
+            count: 1,
+        }]
+    }
+
+    fn blob(&self, leaf: &Leaf) -> Vec<Edit> {
+        let (text, offsets) = decode(self.raw(leaf));
+        let input = Input {
+            text: &text,
+            key: None,
+            level: self.level,
+        };
+        let edits = self.engine.edits_of_base64(input, self.policy);
+        edits
+            .into_iter()
+            .map(|edit| in_place(leaf, &offsets.back(&edit.range), edit))
+            .collect()
+    }
+
+    fn findings(&self, changes: &[Change]) -> Findings {
+        let mut findings = Findings::none();
+        let mut changes = changes.iter().peekable();
+        while let Some(first) = changes.next() {
+            let mut edits = vec![first.edit.clone()];
+            while let Some(more) = changes.next_if(|more| more.leaf == first.leaf) {
+                edits.push(more.edit.clone());
+            }
+            let Some(leaf) = self.leaves.get(first.leaf) else {
+                continue;
+            };
+            for (label, count) in edits_total(&edits) {
+                findings.add(label, count, || {
+                    self.leaves.pointer(leaf, |key| self.presentable_key(key))
+                });
+            }
+        }
+        findings
+    }
+
+    /// A key for a record: cleaned by the strictest rules, whatever the tenant's.
+    fn presentable_key(&self, key: u32) -> String {
+        let Some(leaf) = self.leaves.get(key) else {
+            return String::new();
+        };
+        let text = decode(self.raw(leaf)).0;
+        if !self.hits.any_in(&leaf.raw) {
+            return text.into_owned();
+        }
+        let edits = self.engine.text(&text, Policy::REDACT);
+        edited(&text, &edits).into_owned()
+    }
+
+    fn found(&self, changes: &[Change]) -> Vec<Found> {
+        let mut found: Vec<Found> = changes
+            .iter()
+            .filter_map(|change| {
+                let leaf = self.leaves.get(change.leaf)?;
+                let keys = self.leaves.keys_to(leaf);
+                Some(Found {
+                    label: change.edit.label,
+                    keys: keys
+                        .into_iter()
+                        .filter_map(|key| self.leaves.get(key))
+                        .map(|key| decode(self.raw(key)).0.into_owned())
+                        .collect(),
+                    in_key: leaf.kind == Kind::Key,
+                })
+            })
+            .collect();
+        found.dedup();
+        found
+    }
+}
+
+/// An edit of a leaf's text as an edit of the document.
+fn in_place(leaf: &Leaf, range: &std::ops::Range<usize>, edit: Edit) -> Edit {
+    Edit {
+        range: leaf.raw.start + range.start..leaf.raw.start + range.end,
+        replacement: edit.replacement.map(|text| encode(&text)),
+        ..edit
+    }
+}
+
+/// The first label whose action withholds the whole answer.
+pub(in crate::sanitize) fn blocked(findings: &Findings, policy: Policy) -> Option<Label> {
+    findings
+        .iter()
+        .map(|(label, _)| label)
+        .find(|label| policy.action(label) == Action::Block)
+}

@@ -1,0 +1,402 @@
+//! Detectors of secrets over the view of one text. They know nothing of JSON and
+//! nothing of what is done with a finding.
+//!
+//! Every rule is a literal, a small reader that starts there and looks at a
+//! bounded window, and a judgement on what was read. No reader walks back over
+//! what another has read, so the cost is linear in the text.
+
+use std::ops::Range;
+
+use super::{escapes, odd};
+
+mod assignments;
+mod formats;
+mod judge;
+mod keys;
+mod literals;
+mod structures;
+
+use assignments::Form;
+use formats::FORMATS;
+use keys::Named;
+use literals::name_around;
+pub(super) use literals::{LONGEST, Literals, Trigger};
+
+/// A secret in a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Span {
+    pub(super) range: Range<usize>,
+    pub(super) label: &'static str,
+    /// Where the evidence begins: the name before the value.
+    pub(super) from: usize,
+    /// Of two that overlap, the higher rank gives the label.
+    rank: u8,
+    /// How often it counts: the parts of one secret count once together.
+    pub(super) count: u64,
+}
+
+impl Span {
+    /// A part of this secret, at another place.
+    pub(super) fn part(&self, range: Range<usize>, count: u64) -> Self {
+        Self {
+            from: range.start,
+            range,
+            count,
+            ..*self
+        }
+    }
+}
+
+/// A value longer than this is read once: names inside it are part of it. Shorter
+/// ones that are no secret may hold a pair of their own.
+const LONG_VALUE: usize = 128;
+
+const BY_NAME: u8 = 1;
+const BY_STRUCTURE: u8 = 2;
+const BY_FORMAT: u8 = 3;
+
+/// Finds secrets. Built once.
+pub(super) struct Secrets {
+    literals: Literals,
+}
+
+/// One text under search.
+struct Search<'a> {
+    text: &'a str,
+    seams: &'a [usize],
+    pem: structures::Pem,
+    /// Where the last value that a name led to ends: a name inside it leads nowhere.
+    read_to: usize,
+    /// The same for authentication schemes.
+    scheme_to: usize,
+    found: Vec<Span>,
+}
+
+impl Secrets {
+    pub(super) fn new() -> Self {
+        Self {
+            literals: Literals::new(),
+        }
+    }
+
+    pub(super) fn literals(&self) -> &Literals {
+        &self.literals
+    }
+
+    /// All secrets of `text`, in order, none overlapping. `key` is the name that
+    /// the text stands under; `seams` are the offsets where blocks meet.
+    pub(super) fn find(&self, text: &str, key: Option<&str>, seams: &[usize]) -> Vec<Span> {
+        let mut search = Search {
+            text,
+            seams,
+            pem: structures::Pem::default(),
+            read_to: 0,
+            scheme_to: 0,
+            found: Vec::new(),
+        };
+        self.literals.each(text.as_bytes(), |trigger, start, end| {
+            search.look(trigger, start, end);
+        });
+        if let Some(key) = key {
+            search.whole(key);
+        }
+        resolve(search.found)
+    }
+}
+
+/// Whether a name makes its value worth a look.
+pub(super) fn is_telling(key: &str) -> bool {
+    keys::class(key).is_some() || key == "keyName"
+}
+
+/// Whether a value looks like a secret without more evidence than a name.
+pub(super) fn is_telling_value(value: &str) -> bool {
+    judge::is_strong(value) || judge::is_password_like(value)
+}
+
+/// Whether the value under this name is a secret whatever it looks like; for what
+/// callers send (the audit's copy).
+pub(super) fn names_secret(key: &str) -> bool {
+    keys::class(key).is_some()
+}
+
+/// Whether the raw bytes at a trigger can lead to a secret, or an escape there to
+/// something odd: a cheap look for the prefilter, which may err towards yes.
+pub(super) fn is_plausible(bytes: &[u8], trigger: Trigger, start: usize, end: usize) -> bool {
+    match trigger {
+        Trigger::Format(at) => FORMATS
+            .get(at)
+            .is_some_and(|format| format.may_start(bytes, start)),
+        Trigger::Name => name_around(bytes, start, end).is_some(),
+        Trigger::At => is_userinfo_end(bytes, start),
+        Trigger::Escape => is_odd_escape(bytes, start),
+        Trigger::Jwt | Trigger::Pem | Trigger::Scheme | Trigger::KeyName => true,
+    }
+}
+
+/// `//` or another `@`, then a `:`, then this `@`, all in one word.
+fn is_userinfo_end(bytes: &[u8], at: usize) -> bool {
+    let head = bytes.get(at.saturating_sub(512)..at).unwrap_or_default();
+    let len = head
+        .iter()
+        .rev()
+        .take_while(|b| !b.is_ascii_whitespace() && !matches!(b, b'"' | b'<' | b'/' | b'@'))
+        .count();
+    let (before, word) = head.split_at(head.len() - len);
+    matches!(before, [.., b'/' | b'@']) && word.contains(&b':')
+}
+
+fn is_odd_escape(bytes: &[u8], at: usize) -> bool {
+    let rest = bytes.get(at..).unwrap_or_default();
+    match rest {
+        [_, b'u', ..] => rest
+            .get(..6)
+            .and_then(|escape| std::str::from_utf8(escape).ok())
+            .and_then(|escape| escapes::unit(escape, 0))
+            .is_some_and(odd::is_odd_unit),
+        // CR LF, also when it is escaped once more.
+        [_, b'r', tail @ ..] => {
+            let slashes = tail.iter().take_while(|b| **b == b'\\').count();
+            slashes == 0 || tail.get(slashes) != Some(&b'n')
+        }
+        _ => true,
+    }
+}
+
+impl Search<'_> {
+    fn push(&mut self, range: Range<usize>, label: &'static str, rank: u8, from: usize) {
+        self.found.push(Span {
+            range,
+            label,
+            from,
+            rank,
+            count: 1,
+        });
+    }
+
+    fn look(&mut self, trigger: Trigger, start: usize, end: usize) {
+        match trigger {
+            Trigger::Format(at) => self.format(at, start),
+            Trigger::Jwt => {
+                if let Some(range) = structures::json_web_token(self.text, start) {
+                    self.push(range, "jwt", BY_FORMAT, start);
+                }
+            }
+            Trigger::Pem => {
+                if let Some(range) = self.pem.private_key(self.text, start) {
+                    self.push(range, "private_key", BY_FORMAT, start);
+                }
+            }
+            Trigger::At => {
+                if let Some(range) = structures::url_password(self.text, start) {
+                    self.push(range, "url_password", BY_STRUCTURE, start);
+                }
+            }
+            Trigger::Scheme => self.scheme(start, end),
+            Trigger::KeyName | Trigger::Escape => {}
+            Trigger::Name => self.named(start, end),
+        }
+    }
+
+    fn scheme(&mut self, start: usize, end: usize) {
+        if start < self.scheme_to {
+            return;
+        }
+        let Some((range, label)) = structures::scheme_credentials(self.text, start, end) else {
+            return;
+        };
+        self.scheme_to = range.end;
+        if let Some(label) = label {
+            self.push(range, label, BY_STRUCTURE, start);
+        }
+    }
+
+    fn format(&mut self, at: usize, start: usize) {
+        let Some(format) = FORMATS.get(at) else {
+            return;
+        };
+        let Some(range) = format.matches(self.text, start, self.seams) else {
+            return;
+        };
+        if format.label == "aws_access_key_id" {
+            self.aws_secret_near(&range);
+        }
+        self.push(range, format.label, BY_FORMAT, start);
+    }
+
+    /// The secret access key that stands near its id: forty characters of base64
+    /// that are no hash.
+    fn aws_secret_near(&mut self, id: &Range<usize>) {
+        const NEAR: usize = 160;
+        let bytes = self.text.as_bytes();
+        let from = id.start.saturating_sub(NEAR);
+        let to = (id.end + NEAR).min(bytes.len());
+        let window = bytes.get(from..to).unwrap_or_default();
+        let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'+');
+        let mut at = 0;
+        while at < window.len() {
+            let rest = window.get(at..).unwrap_or_default();
+            let len = rest.iter().take_while(|b| is_part(**b)).count();
+            let range = from + at..from + at + len;
+            if len == 40 && self.text.get(range.clone()).is_some_and(is_aws_secret) {
+                self.push(range, "aws_secret_access_key", BY_STRUCTURE, id.start);
+            }
+            at += len + 1;
+        }
+    }
+
+    fn named(&mut self, start: usize, end: usize) {
+        let Some((name, named)) = name_around(self.text.as_bytes(), start, end) else {
+            return;
+        };
+        // The label of a placeholder names nothing.
+        let head = self.text.get(..name.start).unwrap_or_default();
+        if name.end <= self.read_to || head.ends_with("[REDACTED:") {
+            return;
+        }
+        let Some(value) = assignments::value_of(self.text, &name) else {
+            return;
+        };
+        let key = self.text.get(name.clone()).unwrap_or_default();
+        match named {
+            Named::Cookie => {
+                let end = structures::header_end(self.text, value.range.start);
+                for range in structures::cookies(self.text, value.range.start..end) {
+                    self.push(range, "session_cookie", BY_STRUCTURE, name.start);
+                }
+                self.read_to = end;
+            }
+            Named::Header => self.header(value.range.start, name.start),
+            Named::Password | Named::Key => {
+                let text = self.text.get(value.range.clone()).unwrap_or_default();
+                if value.range.len() > LONG_VALUE {
+                    self.read_to = value.range.end;
+                }
+                if assignments::is_secret(named, value.form, text) {
+                    let is_query = name
+                        .start
+                        .checked_sub(1)
+                        .and_then(|at| self.text.as_bytes().get(at))
+                        .is_some_and(|b| matches!(b, b'?' | b'&'));
+                    let label = label_of(named, key, text, is_query);
+                    self.read_to = value.range.end;
+                    self.push(value.range, label, BY_NAME, name.start);
+                }
+            }
+        }
+    }
+
+    /// `Authorization: <scheme> <credentials>`, whatever the scheme.
+    fn header(&mut self, at: usize, from: usize) {
+        let end = structures::header_end(self.text, at);
+        self.read_to = end;
+        let value = self.text.get(at..end).unwrap_or_default();
+        let mut start = at;
+        if value
+            .get(..6)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("basic "))
+        {
+            // Judged by what it decodes to.
+            return;
+        }
+        for word in value.split(' ').take(3) {
+            if judge::is_strong(word) {
+                self.push(
+                    start..start + word.len(),
+                    "bearer_token",
+                    BY_STRUCTURE,
+                    from,
+                );
+            }
+            start += word.len() + 1;
+        }
+    }
+
+    /// The whole text as the value of a JSON key.
+    fn whole(&mut self, key: &str) {
+        let value = self.text.trim();
+        let start = self.text.len() - self.text.trim_start().len();
+        let range = start..start + value.len();
+        if key == "keyName" && value.len() == 88 && value.ends_with("==") && judge::is_varied(value)
+        {
+            self.push(range, "azure_storage_key", BY_STRUCTURE, start);
+            return;
+        }
+        match keys::class(key) {
+            Some(Named::Cookie) => {
+                for range in structures::cookies(self.text, range) {
+                    self.push(range, "session_cookie", BY_STRUCTURE, start);
+                }
+            }
+            Some(Named::Header) => self.header(start, start),
+            Some(named) if assignments::is_secret(named, Form::Tight, value) => {
+                let label = label_of(named, key, value, false);
+                self.push(range, label, BY_NAME, start);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The label of a value that its name gave away.
+fn label_of(named: Named, key: &str, value: &str, is_query: bool) -> &'static str {
+    if named == Named::Password {
+        return "password";
+    }
+    if keys::is_aws(key) && value.len() == 40 && is_aws_secret(value) {
+        return "aws_secret_access_key";
+    }
+    if is_discord_token(value) {
+        return "discord_token";
+    }
+    if is_query && key.eq_ignore_ascii_case("access_token") {
+        return "bearer_token";
+    }
+    "generic_secret"
+}
+
+fn is_aws_secret(value: &str) -> bool {
+    value.bytes().any(|b| b.is_ascii_uppercase())
+        && value.bytes().any(|b| b.is_ascii_lowercase())
+        && value
+            .bytes()
+            .any(|b| b.is_ascii_digit() || matches!(b, b'/' | b'+'))
+        && judge::is_varied(value)
+        && judge::entropy(value) > 4.0
+}
+
+/// A bot token: the id in base64, a time, a signature.
+fn is_discord_token(value: &str) -> bool {
+    let mut parts = value.split('.');
+    let lengths = [parts.next(), parts.next(), parts.next()].map(|part| part.map_or(0, str::len));
+    value.starts_with(['M', 'N', 'O'])
+        && parts.next().is_none()
+        && (23..=28).contains(&lengths[0])
+        && lengths[1] == 6
+        && lengths[2] >= 27
+}
+
+/// In order; what overlaps becomes one, under the label of the highest rank.
+pub(super) fn resolve(mut found: Vec<Span>) -> Vec<Span> {
+    found.sort_by_key(|span| (span.range.start, span.range.end));
+    let mut out: Vec<Span> = Vec::with_capacity(found.len());
+    for span in found {
+        match out.last_mut() {
+            Some(last) if last.range.end > span.range.start => {
+                if span.rank > last.rank {
+                    last.label = span.label;
+                    last.rank = span.rank;
+                }
+                last.range.end = last.range.end.max(span.range.end);
+                last.from = last.from.min(span.from);
+                // A part that was counted elsewhere is not counted again.
+                last.count = last.count.min(span.count);
+            }
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;
