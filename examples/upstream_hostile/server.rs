@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `/modern` | a modern server; the name of the tool that is called says how it misbehaves |
 //! | `/legacy` | the same with sessions |
+//! | `/turns` | legacy until the tool `turn` is called, modern until it is called again |
 //! | `/lost` | a legacy server that forgets each session at once (404) |
 //! | `/all/<mode>` | misbehaves on every request, the first one included |
 //! | `/seen` | what it received, as JSON: method, path, headers, body, in order |
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The tools of `/modern` and `/legacy`, each a way to misbehave.
-pub(crate) const MODES: [&str; 29] = [
+pub(crate) const MODES: [&str; 31] = [
     "echo",
     "hang",
     "die",
@@ -47,6 +48,8 @@ pub(crate) const MODES: [&str; 29] = [
     "mismatch_once",
     "batch",
     "connections",
+    "aside",
+    "turn",
 ];
 
 /// What all connections share.
@@ -57,6 +60,8 @@ pub(crate) struct Hostile {
     sessions: Arc<AtomicU64>,
     mismatches: Arc<AtomicU64>,
     connections: Arc<AtomicU64>,
+    asides: Arc<Mutex<Vec<Value>>>,
+    turned: Arc<AtomicBool>,
 }
 
 struct Asked {
@@ -117,11 +122,16 @@ impl Hostile {
 
     async fn respond(&self, stream: &mut BufReader<TcpStream>, asked: &Asked) -> Option<()> {
         let message = asked.json();
-        let legacy = matches!(asked.path.as_str(), "/legacy" | "/lost");
+        let turned = self.turned.load(Ordering::Relaxed);
+        let legacy = match asked.path.as_str() {
+            "/legacy" | "/lost" => true,
+            "/turns" => !turned,
+            _ => false,
+        };
         if let Some(mode) = asked.path.strip_prefix("/all/") {
             return self.misbehave(stream, asked, mode, &message).await;
         }
-        if !legacy && asked.path != "/modern" {
+        if !legacy && !matches!(asked.path.as_str(), "/modern" | "/turns") {
             return answer(stream, 404, "text/plain", &[], b"no such page").await;
         }
         match asked.method.as_str() {
@@ -129,6 +139,7 @@ impl Hostile {
             "GET" if legacy && asked.header("last-event-id") == Some("resume-1") => {
                 return self.resumed(stream).await;
             }
+            "GET" if legacy => return self.say_asides(stream).await,
             "GET" => return answer(stream, 405, "text/plain", &[], b"").await,
             _ => {}
         }
@@ -141,6 +152,12 @@ impl Hostile {
         }
         if legacy {
             return self.respond_legacy(stream, asked, &message).await;
+        }
+        if asked.header("mcp-protocol-version") != Some("2026-07-28") {
+            let body = json!({"jsonrpc": "2.0", "id": message["id"], "error":
+                {"code": -32020, "message": "Header mismatch"}});
+            let body = body.to_string();
+            return answer(stream, 400, "application/json", &[], body.as_bytes()).await;
         }
         if message["method"] == "server/discover" {
             let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
@@ -251,6 +268,17 @@ impl Hostile {
                 )
                 .await
             }
+            "turn" => {
+                self.turned.fetch_xor(true, Ordering::Relaxed);
+                misbehave_whole(stream, asked, mode, id).await
+            }
+            "aside" => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                self.asides.lock().unwrap().push(json!({"jsonrpc": "2.0",
+                    "method": "notifications/message", "params": {"level": "info", "data": "aside"}}));
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                misbehave_whole(stream, asked, mode, id).await
+            }
             "connections" => {
                 let count = self.connections.load(Ordering::Relaxed).to_string();
                 let body = text_result(id, &count);
@@ -317,6 +345,17 @@ impl Hostile {
             }
         }
         chunk(stream, b"").await
+    }
+
+    /// The stream of a session, which carries what `aside` says.
+    async fn say_asides(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {
+        begin_chunked(stream, "text/event-stream").await?;
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let said = self.asides.lock().unwrap().pop();
+            let text = said.map_or(": nothing\n\n".into(), |said| format!("data: {said}\n\n"));
+            chunk(stream, text.as_bytes()).await?;
+        }
     }
 
     async fn resumed(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {
