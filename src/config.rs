@@ -20,6 +20,23 @@ mod upstreams;
 mod values;
 mod watched;
 
+mod check;
+mod decode;
+mod document;
+mod environment;
+mod fault;
+mod key_path;
+mod keys;
+mod load;
+mod overrides;
+mod paths;
+mod secret_file;
+#[cfg(test)]
+mod test_folder;
+mod validate;
+mod watch;
+mod web_url;
+
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
@@ -27,10 +44,17 @@ use serde::Deserialize;
 
 pub use audit::{ArgumentsMode, Audit, Durability};
 pub use database::{Database, Embedded};
+pub use environment::{
+    CONFIG_VARIABLE, Environment, environment, home, inherited_environment, search_path,
+};
+pub use fault::{ConfigFaults, Fault, Origin, Severity, render, render_json};
 pub use identity_providers::{Algorithm, Claims, IdentityProvider};
+pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
+pub use load::{Loaded, load, parse};
 pub use outgoing::Outgoing;
 pub use sanitize::{Action, Sanitize};
+pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;
 pub use streams::Streams;
 pub use telemetry::{LogFormat, Telemetry};
@@ -41,6 +65,7 @@ pub use upstreams::{
     Upstream, UpstreamKind,
 };
 pub use values::{ByteSize, Interval, Rate};
+pub use watch::Watch;
 pub use watched::WatchedFile;
 
 use crate::ids::{ProviderId, TenantId, UpstreamId};

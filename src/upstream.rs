@@ -6,14 +6,18 @@
 //! what proves it as a [`Credential`].
 
 mod backoff;
+mod child;
+mod connection;
 mod fault;
 mod gate;
+mod greeting;
 mod header;
 mod hearing;
 mod http;
 #[cfg(test)]
 mod http_tests;
 mod legacy;
+mod lines;
 mod link;
 mod listen;
 mod message;
@@ -21,9 +25,14 @@ mod modern;
 mod probe;
 mod profile;
 mod request;
+#[cfg(test)]
+mod rmcp_tests;
 mod session;
 mod sessions;
 mod sse;
+mod stdio;
+#[cfg(test)]
+mod stdio_tests;
 
 use std::sync::Arc;
 
@@ -35,6 +44,7 @@ pub use fault::UpstreamError;
 pub use header::encode_header_value;
 pub use http::HttpUpstream;
 pub use request::{CallerKey, Credential, EventSender, UpstreamRequest};
+pub use stdio::StdioUpstream;
 
 use crate::clock::SharedClock;
 use crate::config::{self, UpstreamKind};
@@ -110,7 +120,7 @@ pub fn build(
                 Err(fault) => Err(BuildFault::Url { id, fault }),
             }
         }
-        Some(UpstreamKind::Stdio(_)) => Err(BuildFault::Kind { id }),
+        Some(UpstreamKind::Stdio(kind)) => Ok(Arc::new(StdioUpstream::new(id, kind, config))),
         None => Err(BuildFault::Kind { id }),
     }
 }

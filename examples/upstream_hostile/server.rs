@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `/modern` | a modern server; the name of the tool that is called says how it misbehaves |
 //! | `/legacy` | the same with sessions |
+//! | `/turns` | legacy until the tool `turn` is called, modern until it is called again |
 //! | `/lost` | a legacy server that forgets each session at once (404) |
 //! | `/all/<mode>` | misbehaves on every request, the first one included |
 //! | `/seen` | what it received, as JSON: method, path, headers, body, in order |
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The tools of `/modern` and `/legacy`, each a way to misbehave.
-pub(crate) const MODES: [&str; 28] = [
+pub(crate) const MODES: [&str; 31] = [
     "echo",
     "hang",
     "die",
@@ -46,6 +47,9 @@ pub(crate) const MODES: [&str; 28] = [
     "too_deep",
     "mismatch_once",
     "batch",
+    "connections",
+    "aside",
+    "turn",
 ];
 
 /// What all connections share.
@@ -55,6 +59,9 @@ pub(crate) struct Hostile {
     replies: Arc<Mutex<Vec<Value>>>,
     sessions: Arc<AtomicU64>,
     mismatches: Arc<AtomicU64>,
+    connections: Arc<AtomicU64>,
+    asides: Arc<Mutex<Vec<Value>>>,
+    turned: Arc<AtomicBool>,
 }
 
 struct Asked {
@@ -80,6 +87,7 @@ impl Hostile {
     pub(crate) async fn serve(self, listener: TcpListener) {
         while let Ok((stream, _)) = listener.accept().await {
             let server = self.clone();
+            self.connections.fetch_add(1, Ordering::Relaxed);
             tokio::spawn(async move { server.connection(stream).await });
         }
     }
@@ -114,11 +122,16 @@ impl Hostile {
 
     async fn respond(&self, stream: &mut BufReader<TcpStream>, asked: &Asked) -> Option<()> {
         let message = asked.json();
-        let legacy = matches!(asked.path.as_str(), "/legacy" | "/lost");
+        let turned = self.turned.load(Ordering::Relaxed);
+        let legacy = match asked.path.as_str() {
+            "/legacy" | "/lost" => true,
+            "/turns" => !turned,
+            _ => false,
+        };
         if let Some(mode) = asked.path.strip_prefix("/all/") {
             return self.misbehave(stream, asked, mode, &message).await;
         }
-        if !legacy && asked.path != "/modern" {
+        if !legacy && !matches!(asked.path.as_str(), "/modern" | "/turns") {
             return answer(stream, 404, "text/plain", &[], b"no such page").await;
         }
         match asked.method.as_str() {
@@ -126,6 +139,7 @@ impl Hostile {
             "GET" if legacy && asked.header("last-event-id") == Some("resume-1") => {
                 return self.resumed(stream).await;
             }
+            "GET" if legacy => return self.say_asides(stream).await,
             "GET" => return answer(stream, 405, "text/plain", &[], b"").await,
             _ => {}
         }
@@ -138,6 +152,12 @@ impl Hostile {
         }
         if legacy {
             return self.respond_legacy(stream, asked, &message).await;
+        }
+        if asked.header("mcp-protocol-version") != Some("2026-07-28") {
+            let body = json!({"jsonrpc": "2.0", "id": message["id"], "error":
+                {"code": -32020, "message": "Header mismatch"}});
+            let body = body.to_string();
+            return answer(stream, 400, "application/json", &[], body.as_bytes()).await;
         }
         if message["method"] == "server/discover" {
             let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"],
@@ -248,11 +268,39 @@ impl Hostile {
                 )
                 .await
             }
+            "turn" | "aside" | "connections" => {
+                self.misbehave_with_memory(stream, asked, mode, id).await
+            }
             "die_sse" | "split_emoji" | "line_ends" | "asks" | "resume" => {
                 self.misbehave_in_stream(stream, mode, message).await
             }
             _ => misbehave_whole(stream, asked, mode, id).await,
         }
+    }
+
+    async fn misbehave_with_memory(
+        &self,
+        stream: &mut BufReader<TcpStream>,
+        asked: &Asked,
+        mode: &str,
+        id: &Value,
+    ) -> Option<()> {
+        let mut text = mode.to_owned();
+        match mode {
+            "turn" => {
+                self.turned.fetch_xor(true, Ordering::Relaxed);
+            }
+            "aside" => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let said = json!({"jsonrpc": "2.0", "method": "notifications/message",
+                    "params": {"level": "info", "data": String::from_utf8_lossy(&asked.body)}});
+                self.asides.lock().unwrap().push(said);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            _ => text = self.connections.load(Ordering::Relaxed).to_string(),
+        }
+        let body = text_result(id, &text);
+        answer(stream, 200, "application/json", &[], body.as_bytes()).await
     }
 
     async fn misbehave_in_stream(
@@ -309,6 +357,17 @@ impl Hostile {
             }
         }
         chunk(stream, b"").await
+    }
+
+    /// The stream of a session, which carries what `aside` says.
+    async fn say_asides(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {
+        begin_chunked(stream, "text/event-stream").await?;
+        loop {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let said = self.asides.lock().unwrap().pop();
+            let text = said.map_or(": nothing\n\n".into(), |said| format!("data: {said}\n\n"));
+            chunk(stream, text.as_bytes()).await?;
+        }
     }
 
     async fn resumed(&self, stream: &mut BufReader<TcpStream>) -> Option<()> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::Interval;
+use super::check::Check;
 use crate::secret::Secret;
 
 /// `database`
@@ -46,5 +47,49 @@ impl Default for Database {
             audit_connections: 4,
             timeout: Interval::seconds(2),
         }
+    }
+}
+
+impl Database {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        let given = [
+            self.url.is_some(),
+            self.url_file.is_some(),
+            self.embedded.is_some(),
+        ];
+        match given.into_iter().filter(|given| *given).count() {
+            1 => {}
+            0 => check.key_fault(
+                "says nothing of where the database is",
+                "write one of `url_file`, `url` and `embedded`",
+            ),
+            _ => check.key_fault(
+                "names more than one database",
+                "keep one of `url_file`, `url` and `embedded`",
+            ),
+        }
+        for (key, url) in [("url", &self.url), ("direct_url", &self.direct_url)] {
+            if let Some(url) = url {
+                check.within(key, |check| validate_connection(url, check));
+            }
+        }
+        if self.embedded.is_some() && self.direct_url.is_some() {
+            check.within("direct_url", |check| {
+                check.fault("has no meaning beside `embedded`", "remove it");
+            });
+        }
+        check.positive("connections", u64::from(self.connections));
+        check.positive("audit_connections", u64::from(self.audit_connections));
+        check.lasting("timeout", self.timeout);
+    }
+}
+
+fn validate_connection(url: &Secret<String>, check: &mut Check<'_>) {
+    let url = url.expose();
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        check.fault(
+            "is no connection string",
+            "write `postgres://user@host/database`, with a password preferably in `url_file`",
+        );
     }
 }

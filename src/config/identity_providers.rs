@@ -1,10 +1,13 @@
 //! `identity_providers`: whose tokens are believed, and for whom.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
+use indexmap::IndexMap;
 use serde::Deserialize;
 
-use crate::ids::TenantId;
+use super::check::Check;
+use crate::ids::{ProviderId, TenantId};
 
 /// One entry of `identity_providers`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -25,7 +28,7 @@ pub struct IdentityProvider {
     #[serde(default)]
     pub jwks_file: Option<PathBuf>,
     /// Its keys, from this URL. Without either the keys are discovered
-    /// (OpenID Connect Discovery §4, RFC 8414 §3).
+    /// (`OpenID` Connect Discovery §4, RFC 8414 §3).
     #[serde(default)]
     pub jwks_url: Option<String>,
     /// Which claims say what.
@@ -70,5 +73,104 @@ impl Default for Claims {
             roles: "roles".to_owned(),
             client: "client_id".to_owned(),
         }
+    }
+}
+
+impl IdentityProvider {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.within("issuer", |check| self.validate_issuer(check));
+        check.each("tenants", &self.tenants, |tenant, check| {
+            check.refers("tenants", tenant.as_str());
+        });
+        check.each("audiences", &self.audiences, |audience, check| {
+            if audience.trim().is_empty() {
+                check.fault("is empty", "write the `aud` of the provider's tokens");
+            }
+        });
+        if self.algorithms.is_empty() {
+            check.within("algorithms", |check| {
+                check.fault("is empty", "write RS256, ES256 or EdDSA, or remove the key");
+            });
+        }
+        check.within("jwks_url", |check| self.validate_jwks_url(check));
+        check.within("claims", |check| {
+            for (key, claim) in [
+                ("tenant", &self.claims.tenant),
+                ("roles", &self.claims.roles),
+                ("client", &self.claims.client),
+            ] {
+                if claim.split('.').any(str::is_empty) {
+                    check.within(key, |check| {
+                        check.fault("is no claim", "write one such as `org_id` or `realm.roles`");
+                    });
+                }
+            }
+        });
+    }
+
+    /// The issuer is compared as text (RFC 9207 §2.4); only where keys are
+    /// discovered must it be a URL that can be fetched.
+    fn validate_issuer(&self, check: &mut Check<'_>) {
+        if self.issuer.is_empty()
+            || self
+                .issuer
+                .contains(|c: char| c.is_whitespace() || c.is_control())
+        {
+            check.fault("is no issuer", "write the `iss` of the provider's tokens");
+        } else if self.jwks_file.is_none() && self.jwks_url.is_none() {
+            let Some(url) = check.url(&self.issuer, "https://login.example.com") else {
+                return;
+            };
+            if url.query {
+                check.fault(
+                    "has a query (`?…`), with which no keys can be discovered",
+                    "write the issuer alone, or add `jwks_url`",
+                );
+            }
+            check.secure(url);
+        }
+    }
+
+    fn validate_jwks_url(&self, check: &mut Check<'_>) {
+        let Some(text) = &self.jwks_url else { return };
+        if self.jwks_file.is_some() {
+            check.key_fault("stands beside `jwks_file`", "keep one of them");
+        }
+        if let Some(url) = check.url(text, "https://login.example.com/keys") {
+            check.secure(url);
+        }
+    }
+}
+
+/// The rules between providers.
+pub(super) fn validate_together(
+    providers: &IndexMap<ProviderId, IdentityProvider>,
+    check: &mut Check<'_>,
+) {
+    if providers.is_empty() {
+        check.warning("is empty: nobody can call", "add who issues your tokens");
+    }
+    let mut issuers: HashMap<&str, &ProviderId> = HashMap::new();
+    for (id, provider) in providers {
+        check.within(id.as_str(), |check| {
+            if providers.len() > 1 && provider.tenants.is_empty() {
+                check.within("tenants", |check| {
+                    check.fault(
+                        "is missing, and there are several providers",
+                        "list the tenants that this provider's tokens may speak for",
+                    );
+                });
+            }
+            if let Some(first) = issuers.insert(&provider.issuer, id) {
+                let line = check.line_of(&["identity_providers", first.as_str(), "issuer"]);
+                let at = line.map_or_else(String::new, |line| format!(" on line {line}"));
+                check.within("issuer", |check| {
+                    check.fault(
+                        format!("is the issuer of `{first}`{at} too"),
+                        "keep one of the two providers",
+                    );
+                });
+            }
+        });
     }
 }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::Rate;
+use super::check::Check;
 
 /// A token bucket and, where given, a cap on calls at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -78,5 +79,33 @@ impl Default for EdgeLimits {
                 concurrent: None,
             },
         }
+    }
+}
+
+impl Bucket {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.positive("burst", self.burst.map(u64::from));
+        check.positive("concurrent", self.concurrent.map(u64::from));
+    }
+}
+
+impl TenantLimits {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        for (key, bucket) in [
+            ("per_client", self.per_client),
+            ("per_user", Some(self.per_user)),
+            ("per_tenant", self.per_tenant),
+            ("browse", Some(self.browse)),
+        ] {
+            if let Some(bucket) = bucket {
+                check.within(key, |check| bucket.validate(check));
+            }
+        }
+    }
+}
+
+impl EdgeLimits {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.within("per_address", |check| self.per_address.validate(check));
     }
 }

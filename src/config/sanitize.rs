@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::ByteSize;
+use super::check::Check;
 
 /// What is done with a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -40,5 +41,11 @@ impl Default for Sanitize {
             terminal: Action::Redact,
             max_answer: ByteSize(10 << 20),
         }
+    }
+}
+
+impl Sanitize {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.positive("max_answer", self.max_answer.0 as u64);
     }
 }

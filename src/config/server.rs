@@ -1,10 +1,11 @@
 //! `server`: where the service listens and what it is called.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use ipnet::IpNet;
 use serde::Deserialize;
 
+use super::check::Check;
 use super::{ByteSize, Interval};
 
 /// `server`
@@ -51,5 +52,121 @@ impl Default for Server {
             session_lifetime: Interval::seconds(24 * 3600),
             keep_alive: Interval::seconds(15),
         }
+    }
+}
+
+impl Server {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.within("public_url", |check| self.validate_public_url(check));
+        check.each("allowed_origins", &self.allowed_origins, |origin, check| {
+            validate_origin(origin, check);
+        });
+        check.each("allowed_hosts", &self.allowed_hosts, |host, check| {
+            validate_host(host, check);
+        });
+        check.each(
+            "trusted_proxies",
+            &self.trusted_proxies,
+            |network, check| {
+                if network.prefix_len() == 0 {
+                    check.warning(
+                        "believes the forwarded headers of everybody",
+                        "name the networks of your proxies",
+                    );
+                }
+            },
+        );
+        if self.listen == self.admin_listen && self.listen.port() != 0 {
+            check.within("admin_listen", |check| {
+                check.fault("is the same as `server.listen`", "write another port");
+            });
+        }
+        check.positive("body_limit", self.body_limit.0 as u64);
+        check.lasting("drain_timeout", self.drain_timeout);
+        check.lasting("session_lifetime", self.session_lifetime);
+        check.lasting("keep_alive", self.keep_alive);
+    }
+
+    fn validate_public_url(&self, check: &mut Check<'_>) {
+        let Some(text) = &self.public_url else {
+            if !self.listen.ip().to_canonical().is_loopback() {
+                check.fault(
+                    "is missing, while `server.listen` can be reached from other machines",
+                    "write what clients call this service, such as `https://tools.example.com`",
+                );
+            }
+            return;
+        };
+        let Some(url) = check.url(text, "https://tools.example.com") else {
+            return;
+        };
+        if url.query {
+            check.fault("has a query (`?…`)", "remove what follows `?`");
+        }
+        check.secure(url);
+        if text.ends_with('/') {
+            check.warning(
+                "ends with a slash, which clients will see in every URL and must repeat exactly",
+                "leave the slash out",
+            );
+        }
+    }
+}
+
+/// An origin as browsers send it (RFC 6454 §6.2): compared as text.
+fn validate_origin(origin: &str, check: &mut Check<'_>) {
+    let example = "write one such as `https://app.example.com`";
+    if origin.contains('*') {
+        check.fault(
+            "would let pages of every site call",
+            "name the origins that may",
+        );
+        return;
+    }
+    let Some((scheme, host)) = origin.split_once("://") else {
+        check.fault("is no origin", example);
+        return;
+    };
+    let scheme_is_one = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+        && scheme
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "+-.".contains(c));
+    let host_is_one = !host.is_empty()
+        && host
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-._:[]".contains(c));
+    let default_port = match scheme {
+        "https" => host.ends_with(":443"),
+        "http" => host.ends_with(":80"),
+        _ => false,
+    };
+    if host.contains(['/', '?', '#', '@']) {
+        check.fault(
+            "is more than an origin",
+            "write scheme, host and port alone",
+        );
+    } else if !scheme_is_one || !host_is_one {
+        check.fault(
+            "is no origin as browsers send it",
+            "write it in lower case, such as `https://app.example.com`",
+        );
+    } else if default_port {
+        check.fault(
+            "names the default port, which browsers leave out",
+            "leave the port out",
+        );
+    }
+}
+
+fn validate_host(host: &str, check: &mut Check<'_>) {
+    let name = host
+        .chars()
+        .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    if host.is_empty() || !(name || address) {
+        check.fault(
+            "is no host name",
+            "write the name alone, without scheme, port, path or `*`",
+        );
     }
 }

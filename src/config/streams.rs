@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::check::Check;
+
 /// `streams`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -18,5 +20,12 @@ impl Default for Streams {
             per_user: 16,
             total: 20_000,
         }
+    }
+}
+
+impl Streams {
+    pub(super) fn validate(self, check: &mut Check<'_>) {
+        check.positive("per_user", u64::from(self.per_user));
+        check.positive("total", u64::from(self.total));
     }
 }

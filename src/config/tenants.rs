@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+use super::check::Check;
 use super::{Audit, RuleSet, Sanitize, TenantLimits};
 use crate::ids::Role;
 
@@ -30,4 +31,27 @@ pub struct Tenant {
 pub struct RoleRules {
     /// What the role may use.
     pub tools: RuleSet,
+}
+
+impl Tenant {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.within("tools", |check| self.tools.validate(check));
+        check.within("roles", |check| {
+            for (role, rules) in &self.roles {
+                check.within(role.as_str(), |check| {
+                    if role.as_str().chars().all(char::is_whitespace)
+                        || role.as_str().contains(char::is_control)
+                    {
+                        check.key_fault(
+                            "is no role",
+                            "write it as the identity provider's tokens do",
+                        );
+                    }
+                    check.within("tools", |check| rules.tools.validate(check));
+                });
+            }
+        });
+        check.within("limits", |check| self.limits.validate(check));
+        check.within("sanitize", |check| self.sanitize.validate(check));
+    }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer};
 
+use super::check::Check;
 use super::{Audit, Interval, ToolLimits};
 use crate::ids::{Scope, UpstreamId};
 
@@ -116,7 +117,7 @@ impl<'de> Deserialize<'de> for Rule {
                     RuleParts::deserialize(serde::de::value::MapAccessDeserializer::new(map))?;
                 if parts.name.is_none() && parts.upstream.is_none() && parts.read_only.is_none() {
                     return Err(serde::de::Error::custom(
-                        "a rule needs match, upstream or read_only; to mean every tool write \"*\"",
+                        "says nothing; write match, upstream or read_only, or \"*\" for every tool",
                     ));
                 }
                 Ok(Rule {
@@ -152,6 +153,76 @@ pub struct ToolRule {
     /// Whether the operator vouches that repeating a call does no harm.
     #[serde(default)]
     pub idempotent: Option<bool>,
+}
+
+impl Pattern {
+    /// A pattern that can match no name is a mistake, and in a `deny` a dangerous one.
+    fn can_match(&self) -> bool {
+        let possible = |c: char| c.is_ascii_alphanumeric() || "_.-*?".contains(c);
+        !self.0.is_empty() && self.0.chars().all(possible)
+    }
+
+    fn validate(&self, check: &mut Check<'_>) {
+        if !self.can_match() {
+            check.fault(
+                "can match no tool",
+                "use A-Z, a-z, 0-9, `_`, `.` and `-`; `*` for any characters and `?` for one",
+            );
+        }
+    }
+}
+
+impl RuleSet {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        for (key, rules) in [("allow", &self.allow), ("deny", &self.deny)] {
+            check.each(key, rules, Rule::validate);
+        }
+    }
+}
+
+impl Rule {
+    fn validate(&self, check: &mut Check<'_>) {
+        if let Some(pattern) = self.name.as_ref().filter(|name| !name.can_match()) {
+            // A rule is a glob or a mapping with one.
+            if check.holds("match") {
+                check.within("match", |check| pattern.validate(check));
+            } else {
+                pattern.validate(check);
+            }
+        }
+        if let Some(upstream) = &self.upstream {
+            check.within("upstream", |check| {
+                check.refers("upstreams", upstream.as_str());
+            });
+        }
+    }
+}
+
+impl ToolRule {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        check.within("match", |check| self.name.validate(check));
+        check.each(
+            "scopes",
+            self.scopes.as_deref().unwrap_or_default(),
+            |scope, check| {
+                // RFC 6749 §3.3
+                let possible =
+                    |c: char| matches!(c, '\u{21}' | '\u{23}'..='\u{5b}' | '\u{5d}'..='\u{7e}');
+                if scope.as_str().is_empty() || !scope.as_str().chars().all(possible) {
+                    check.fault(
+                        "is no scope",
+                        "use visible ASCII characters but `\"` and `\\`, and no spaces",
+                    );
+                }
+            },
+        );
+        if let Some(limits) = self.limits {
+            check.within("limits", |check| limits.validate(check));
+        }
+        if let Some(timeout) = self.timeout {
+            check.lasting("timeout", timeout);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! `upstreams`: where tools come from.
 
+mod validate;
+
+use std::fmt;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
@@ -97,7 +100,7 @@ impl Upstream {
 }
 
 /// `upstreams.*.mcp`
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct McpUpstream {
     /// The MCP endpoint.
@@ -109,7 +112,7 @@ pub struct McpUpstream {
 }
 
 /// `upstreams.*.stdio`
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StdioUpstream {
     /// The program.
@@ -123,6 +126,29 @@ pub struct StdioUpstream {
     /// Its working directory.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
+}
+
+/// Shows the URL without its query, which may hold a secret.
+impl fmt::Debug for McpUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = self.url.split('?').next().unwrap_or_default();
+        f.debug_struct("McpUpstream")
+            .field("url", &url)
+            .field("allow_private", &self.allow_private)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Shows neither arguments nor values of variables: secrets come by both.
+impl fmt::Debug for StdioUpstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StdioUpstream")
+            .field("command", &self.command)
+            .field("args", &self.args.len())
+            .field("env", &self.env.keys())
+            .field("cwd", &self.cwd)
+            .finish()
+    }
 }
 
 /// `upstreams.*.timeout`

@@ -1,4 +1,5 @@
-//! Values with a notation of their own: rates, intervals, sizes.
+//! Values with a notation of their own: rates, intervals, sizes. What is wrong
+//! with one is said as "what; what to write", without repeating it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,11 +20,8 @@ impl FromStr for Rate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "`{text}` is no rate: write a whole number above 0 per s, m or h, such as `20/s`"
-            )
-        };
+        let wrong =
+            || "is no rate; write a whole number above 0 per s, m or h, such as `20/s`".to_owned();
         let (count, unit) = text.split_once('/').ok_or_else(wrong)?;
         let seconds = match unit.trim() {
             "s" => 1,
@@ -71,9 +69,8 @@ impl FromStr for Interval {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!(
-                "`{text}` is no length of time: write a whole number with ms, s, m, h or d, such as `5s`"
-            )
+            "is no length of time; write a whole number with ms, s, m, h or d, such as `5s`"
+                .to_owned()
         };
         let at = text.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
         let (number, unit) = text.split_at(at);
@@ -101,9 +98,7 @@ impl FromStr for ByteSize {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
-            format!(
-                "`{text}` is no size: write a whole number with B, KiB, MiB or GiB, such as `10MiB`"
-            )
+            "is no size; write a whole number with B, KiB, MiB or GiB, such as `10MiB`".to_owned()
         };
         let at = text
             .find(|c: char| !c.is_ascii_digit())

@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
 use super::hearing::Changes;
-use super::link::{Link, Reading};
+use super::link::{Link, Reading, header_of};
 use super::listen::Listening;
 use super::profile::Profile;
 use super::sessions::Sessions;
@@ -34,7 +34,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// An MCP server over Streamable HTTP.
 pub struct HttpUpstream {
-    http: Arc<Http>,
+    pub(super) http: Arc<Http>,
     _stop: DropGuard,
 }
 
@@ -164,6 +164,11 @@ impl Http {
         request: &UpstreamRequest,
         events: &EventSender,
     ) -> Result<Json, UpstreamError> {
+        let credential = request.credential.as_ref();
+        if credential.is_some_and(|credential| header_of(credential).is_none()) {
+            tracing::warn!(upstream.id = %self.id, "the upstream's credential is no HTTP header");
+            return Err(UpstreamError::Unreachable);
+        }
         if self.stop.is_cancelled() {
             return Err(UpstreamError::Unreachable);
         }

@@ -91,16 +91,17 @@ pub(super) fn base_headers(credential: Option<&Credential>) -> HeaderMap {
         HeaderValue::from_static("application/json, text/event-stream"),
     );
     if let Some(credential) = credential {
-        let name = HeaderName::try_from(credential.name.as_str());
-        let value = HeaderValue::try_from(credential.value.expose().as_str());
-        if let (Ok(name), Ok(mut value)) = (name, value) {
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        } else {
-            tracing::warn!("a credential is left out: HTTP does not allow its name or value");
-        }
+        headers.extend(header_of(credential));
     }
     headers
+}
+
+/// A credential as a header; `None` where HTTP does not allow its name or value.
+pub(super) fn header_of(credential: &Credential) -> Option<(HeaderName, HeaderValue)> {
+    let name = HeaderName::try_from(credential.name.as_str()).ok()?;
+    let mut value = HeaderValue::try_from(credential.value.expose().as_str()).ok()?;
+    value.set_sensitive(true);
+    Some((name, value))
 }
 
 /// Adds a header whose value HTTP may not allow; such a value is left out.
