@@ -69,10 +69,10 @@ impl Bench<'_> {
         let name = clean.json.get("name");
         let name = name.and_then(|name| name.string().map(|name| quote(&name)));
         let suspicious = clean.suspicious && self.suspicious == DefinitionPolicy::Quarantine;
-        let tool = if suspicious {
-            Err(Reason::Suspicious)
-        } else {
-            self.tool(&clean.json)
+        let tool = match &name {
+            Some(name) if clean.unfit_name => Err(Reason::Name(name.clone())),
+            _ if suspicious => Err(Reason::Suspicious),
+            _ => self.tool(&clean.json),
         };
         tool.map_err(|reason| LeftOut {
             name: name.unwrap_or_else(|| "without a name".to_owned()),

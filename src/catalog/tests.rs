@@ -138,10 +138,11 @@ impl Stage {
         }
     }
 
-    /// Adds an upstream; `more` is YAML beside its kind.
+    /// Adds an upstream; `more` is what stands beside its kind.
     fn add(&mut self, id: &str, tools: &str, more: &str) -> Arc<Puppet> {
-        let yaml = format!("{{ mcp: {{ url: \"https://{id}.example/mcp\" }}, {more} }}");
-        let settings: config::Upstream = serde_saphyr::from_str(&yaml).unwrap();
+        let comma = if more.is_empty() { "" } else { "," };
+        let text = format!(r#"{{"mcp":{{"url":"https://{id}.example/mcp"}}{comma}{more}}}"#);
+        let settings: config::Upstream = serde_json::from_str(&text).unwrap();
         self.config.upstreams.insert(id.into(), settings);
         let puppet = Puppet::new(id, tools);
         self.puppets.insert(id.into(), Arc::clone(&puppet));
@@ -195,8 +196,8 @@ async fn wait(seconds: f64) {
 async fn each_tenant_sees_the_tools_of_its_upstreams_in_order_of_name() {
     let mut stage = Stage::new();
     stage.add("one", "zeta alpha", "");
-    stage.add("two", "find", "prefix: crm_, tenants: [acme]");
-    stage.add("three", "mid", "tenants: [globex]");
+    stage.add("two", "find", r#""prefix": "crm_", "tenants": ["acme"]"#);
+    stage.add("three", "mid", r#""tenants": ["globex"]"#);
     stage.apply().await;
     assert_eq!(stage.sees("acme"), "alpha@one crm_find@two zeta@one");
     assert_eq!(stage.sees("globex"), "alpha@one mid@three zeta@one");
@@ -209,8 +210,8 @@ async fn each_tenant_sees_the_tools_of_its_upstreams_in_order_of_name() {
 #[tokio::test(start_paused = true)]
 async fn on_a_collision_the_earlier_upstream_wins_within_one_tenant() {
     let mut stage = Stage::new();
-    stage.add("a-up", "search only_a", "tenants: [acme]");
-    stage.add("g-up", "search only_g", "tenants: [globex]");
+    stage.add("a-up", "search only_a", r#""tenants": ["acme"]"#);
+    stage.add("g-up", "search only_g", r#""tenants": ["globex"]"#);
     stage.add("late", "search only_late", "");
     stage.apply().await;
     assert_eq!(stage.sees("acme"), "only_a@a-up only_late@late search@a-up");
@@ -299,8 +300,8 @@ async fn a_list_of_endless_different_pages_is_cut() {
 #[tokio::test(start_paused = true)]
 async fn an_announced_change_reaches_the_view_and_only_the_tenants_concerned() {
     let mut stage = Stage::new();
-    let puppet = stage.add("one", "old", "tenants: [acme]");
-    stage.add("two", "other", "tenants: [globex]");
+    let puppet = stage.add("one", "old", r#""tenants": ["acme"]"#);
+    stage.add("two", "other", r#""tenants": ["globex"]"#);
     stage.apply().await;
     let _stop = stage.run();
     let (mut acme, mut globex) = (
@@ -353,7 +354,7 @@ async fn a_list_is_read_again_when_its_time_is_up() {
         (r#"{"tools":[],"ttlMs":86400000}"#, 599.0, 2.0),
     ] {
         let mut stage = Stage::new();
-        let puppet = stage.add("up", "", "refresh: 20s");
+        let puppet = stage.add("up", "", r#""refresh": "20s""#);
         puppet.page("", page);
         stage.apply().await;
         let _stop = stage.run();
@@ -367,7 +368,11 @@ async fn a_list_is_read_again_when_its_time_is_up() {
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_is_away_keeps_its_tools_for_a_while_and_harms_no_other() {
     let mut stage = Stage::new();
-    let puppet = stage.add("one", "mine", "refresh: 10s, stale_for: 2m, required: true");
+    let puppet = stage.add(
+        "one",
+        "mine",
+        r#""refresh": "10s", "stale_for": "2m", "required": true"#,
+    );
     stage.add("two", "other", "");
     stage.apply().await;
     let _stop = stage.run();
@@ -399,7 +404,11 @@ async fn an_upstream_that_is_away_keeps_its_tools_for_a_while_and_harms_no_other
 #[tokio::test(start_paused = true)]
 async fn an_upstream_that_hangs_holds_up_nobody() {
     let mut stage = Stage::new();
-    let puppet = stage.add("one", "mine", "timeout: { connect: 5s, call: 60s }");
+    let puppet = stage.add(
+        "one",
+        "mine",
+        r#""timeout": { "connect": "5s", "call": "60s" }"#,
+    );
     stage.add("two", "other", "");
     puppet.hangs.store(true, Ordering::SeqCst);
     let begun = tokio::time::Instant::now();
@@ -473,7 +482,7 @@ async fn a_changed_connection_is_made_anew_and_read_before_it_is_shown() {
     let mut stage = Stage::new();
     let old = stage.add("up", "old", "");
     stage.apply().await;
-    let new = stage.add("up", "new", "timeout: { call: 7s }");
+    let new = stage.add("up", "new", r#""timeout": { "call": "7s" }"#);
     stage.apply().await;
     assert_eq!(stage.sees("acme"), "new@up");
     assert_eq!((old.asked(), new.asked()), (1, 1));
@@ -560,10 +569,10 @@ async fn another_credential_means_another_list_at_once() {
     std::fs::write(&file, "Bearer one").unwrap();
     let mut stage = Stage::new();
     let header = format!(
-        "credentials: {{ header: {{ name: Authorization, value_file: {} }} }}",
+        r#""credentials":{{"header":{{"name":"Authorization","value_file":"{}"}}}}"#,
         file.display()
     );
-    let puppet = stage.add("up", "a", &format!("refresh: 10m, {header}"));
+    let puppet = stage.add("up", "a", &format!(r#""refresh":"10m",{header}"#));
     stage.apply().await;
     let _stop = stage.run();
     wait(5.0).await;

@@ -13,7 +13,7 @@ use crate::tenancy::{TenantContext, Tenants, resolve};
 const OBJECT: &str = r#"{"type":"object"}"#;
 
 fn rules(text: &str) -> RuleSet {
-    serde_saphyr::from_str(text).unwrap()
+    serde_json::from_str(text).unwrap()
 }
 
 fn config(tenant: &str, support: &str, hide: bool) -> Config {
@@ -80,56 +80,56 @@ fn tenant_and_roles_together_decide_and_any_deny_wins() {
     let everything = "crm_delete_all crm_find crm_read orders_find search";
     for (tenant, support, without_role, with_role) in [
         ("{}", "{}", "", ""),
-        ("{ allow: [\"*\"] }", "{}", everything, everything),
+        (r#"{"allow":["*"]}"#, "{}", everything, everything),
         (
-            "{ allow: [\"crm_*\", search] }",
-            "{ allow: [\"orders_*\"] }",
+            r#"{"allow":["crm_*","search"]}"#,
+            r#"{"allow":["orders_*"]}"#,
             "crm_delete_all crm_find crm_read search",
             everything,
         ),
         (
-            "{ allow: [\"*\"], deny: [\"crm_delete_*\"] }",
-            "{ allow: [\"crm_delete_*\"] }",
+            r#"{"allow":["*"],"deny":["crm_delete_*"]}"#,
+            r#"{"allow":["crm_delete_*"]}"#,
             "crm_find crm_read orders_find search",
             "crm_find crm_read orders_find search",
         ),
         (
-            "{ allow: [\"*\"] }",
-            "{ deny: [\"crm_*\"] }",
+            r#"{"allow":["*"]}"#,
+            r#"{"deny":["crm_*"]}"#,
             everything,
             "orders_find search",
         ),
         (
-            "{ deny: [\"search\"] }",
-            "{ allow: [\"*\"] }",
+            r#"{"deny":["search"]}"#,
+            r#"{"allow":["*"]}"#,
             "",
             "crm_delete_all crm_find crm_read orders_find",
         ),
         (
-            "{ allow: [{ upstream: crm }] }",
+            r#"{"allow":[{"upstream":"crm"}]}"#,
             "{}",
             "crm_delete_all crm_find crm_read",
             "crm_delete_all crm_find crm_read",
         ),
         (
-            "{ allow: [{ read_only: true }] }",
+            r#"{"allow":[{"read_only":true}]}"#,
             "{}",
             "crm_read",
             "crm_read",
         ),
         (
-            "{ allow: [\"*\"], deny: [{ read_only: false }] }",
+            r#"{"allow":["*"],"deny":[{"read_only":false}]}"#,
             "{}",
             "crm_read",
             "crm_read",
         ),
         (
-            "{ allow: [{ match: \"*_find\", upstream: crm }] }",
+            r#"{"allow":[{"match":"*_find","upstream":"crm"}]}"#,
             "{}",
             "crm_find",
             "crm_find",
         ),
-        ("{ allow: [\"CRM_*\", \"crm\"] }", "{}", "", ""),
+        (r#"{"allow":["CRM_*","crm"]}"#, "{}", "", ""),
     ] {
         let config = config(tenant, support, false);
         let view = tools();
@@ -151,7 +151,7 @@ fn tenant_and_roles_together_decide_and_any_deny_wins() {
 #[test]
 fn a_hidden_tool_answers_like_a_missing_one() {
     let view = tools();
-    let config = config("{ allow: [search], deny: [\"crm_*\"] }", "{}", false);
+    let config = config(r#"{"allow":["search"],"deny":["crm_*"]}"#, "{}", false);
     let caller = caller(&config, &[], &[]);
     let refusals: Vec<Invisible> = ["crm_find", "orders_find", "nothing", "", "*"]
         .iter()
@@ -180,7 +180,7 @@ fn a_tool_for_which_only_scopes_are_missing_is_seen_unless_the_tenant_hides_it()
         (true, &["crm"], false, &[]),
         (true, &["crm", "crm.admin"], true, &[]),
     ] {
-        let config = config("{ allow: [\"crm_*\"] }", "{}", hide);
+        let config = config(r#"{"allow":["crm_*"]}"#, "{}", hide);
         let caller = caller(&config, &[], scopes);
         let found = see(&caller, &view, "crm_delete_all");
         assert_eq!(found.is_ok(), sees, "{hide} {scopes:?}");
@@ -198,7 +198,7 @@ fn a_tool_for_which_only_scopes_are_missing_is_seen_unless_the_tenant_hides_it()
 #[test]
 fn what_is_remembered_for_one_caller_is_not_shown_to_another() {
     let view = tools();
-    let acme = config("{}", "{ allow: [\"*\"] }", true);
+    let acme = config("{}", r#"{"allow":["*"]}"#, true);
     let supporter = caller(&acme, &["support"], &["crm", "crm.admin"]);
     assert_eq!(
         seen(&supporter, &view),
@@ -211,7 +211,7 @@ fn what_is_remembered_for_one_caller_is_not_shown_to_another() {
         "scopes are looked at each time"
     );
     // The same tenant after a reload with other rules, over the same view.
-    let stricter = config("{}", "{ allow: [search] }", true);
+    let stricter = config("{}", r#"{"allow":["search"]}"#, true);
     assert_eq!(seen(&caller(&stricter, &["support"], &[]), &view), "search");
 }
 
@@ -223,7 +223,7 @@ fn callers_are_told_apart_by_what_they_see() {
         .iter()
         .filter(|tool| tool.exposed.as_str() != "search");
     let after = view(fewer.map(|tool| Tool::clone(tool)).collect());
-    let config = config("{ allow: [\"crm_*\"] }", "{ allow: [search] }", false);
+    let config = config(r#"{"allow":["crm_*"]}"#, r#"{"allow":["search"]}"#, false);
     let concerned = caller(&config, &["support"], &[]);
     let other = caller(&config, &[], &[]);
     assert_ne!(
@@ -237,8 +237,8 @@ fn callers_are_told_apart_by_what_they_see() {
 #[expect(clippy::too_many_lines, reason = "one table")]
 fn an_explanation_names_the_rule_that_decided() {
     let config = config(
-        "{ allow: [\"crm_*\"], deny: [\"crm_delete_*\"] }",
-        "{ allow: [{ upstream: orders }] }",
+        r#"{"allow":["crm_*"],"deny":["crm_delete_*"]}"#,
+        r#"{"allow":[{"upstream":"orders"}]}"#,
         false,
     );
     let rules = Tenants::new(&config).get(&"acme".into()).unwrap();
@@ -315,7 +315,7 @@ fn an_explanation_tells_of_missing_scopes() {
             "hidden until the token has the scopes crm.admin",
         ),
     ] {
-        let config = config("{ allow: [\"*\"] }", "{}", hide);
+        let config = config(r#"{"allow":["*"]}"#, "{}", hide);
         let rules = Tenants::new(&config).get(&"acme".into()).unwrap();
         let explained = explain(&rules, &[], Some(&held), &view, "crm_delete_all");
         assert!(explained.text.contains(words), "{}", explained.text);
