@@ -17,7 +17,9 @@ fn listed(findings: &Findings) -> Json {
     let mut list = ArrayBuilder::new();
     for (label, finding) in findings.iter() {
         let count = i64::try_from(finding.count).unwrap_or(i64::MAX);
-        let row = ObjectBuilder::new().text("label", label).integer("count", count);
+        let row = ObjectBuilder::new()
+            .text("label", label)
+            .integer("count", count);
         list.push(&row.build());
     }
     list.build()

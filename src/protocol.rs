@@ -16,5 +16,5 @@ pub use event::{LogLevel, UpstreamEvent};
 pub use json::{Json, JsonFault, JsonLimits};
 pub use meta::RequestMeta;
 pub use tool::ToolDefinition;
-pub use untrusted::Untrusted;
+pub use untrusted::{ListPage, Untrusted};
 pub use version::{Era, Version};

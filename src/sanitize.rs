@@ -25,6 +25,8 @@ mod leaves;
 mod odd;
 mod offsets;
 mod prefilter;
+#[cfg(test)]
+mod samples;
 mod sanitizer;
 mod secrets;
 mod terminal;

@@ -268,27 +268,39 @@ impl Hostile {
                 )
                 .await
             }
-            "turn" => {
-                self.turned.fetch_xor(true, Ordering::Relaxed);
-                misbehave_whole(stream, asked, mode, id).await
-            }
-            "aside" => {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                self.asides.lock().unwrap().push(json!({"jsonrpc": "2.0",
-                    "method": "notifications/message", "params": {"level": "info", "data": "aside"}}));
-                tokio::time::sleep(Duration::from_millis(300)).await;
-                misbehave_whole(stream, asked, mode, id).await
-            }
-            "connections" => {
-                let count = self.connections.load(Ordering::Relaxed).to_string();
-                let body = text_result(id, &count);
-                answer(stream, 200, "application/json", &[], body.as_bytes()).await
+            "turn" | "aside" | "connections" => {
+                self.misbehave_with_memory(stream, asked, mode, id).await
             }
             "die_sse" | "split_emoji" | "line_ends" | "asks" | "resume" => {
                 self.misbehave_in_stream(stream, mode, message).await
             }
             _ => misbehave_whole(stream, asked, mode, id).await,
         }
+    }
+
+    async fn misbehave_with_memory(
+        &self,
+        stream: &mut BufReader<TcpStream>,
+        asked: &Asked,
+        mode: &str,
+        id: &Value,
+    ) -> Option<()> {
+        let mut text = mode.to_owned();
+        match mode {
+            "turn" => {
+                self.turned.fetch_xor(true, Ordering::Relaxed);
+            }
+            "aside" => {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                let said = json!({"jsonrpc": "2.0", "method": "notifications/message",
+                    "params": {"level": "info", "data": String::from_utf8_lossy(&asked.body)}});
+                self.asides.lock().unwrap().push(said);
+                tokio::time::sleep(Duration::from_millis(300)).await;
+            }
+            _ => text = self.connections.load(Ordering::Relaxed).to_string(),
+        }
+        let body = text_result(id, &text);
+        answer(stream, 200, "application/json", &[], body.as_bytes()).await
     }
 
     async fn misbehave_in_stream(

@@ -158,7 +158,7 @@ impl Schema {
             if faults.len() >= most {
                 break;
             }
-            describe::describe(&error, &self.value, &mut faults);
+            describe::describe(&error, (&self.value, value), &mut faults);
         }
         faults.truncate(most);
         faults

@@ -136,6 +136,14 @@ impl Principal {
             expires_at: i64::MAX,
         }
     }
+
+    /// The same principal through another client.
+    #[cfg(test)]
+    pub(crate) fn through(mut self, client: &str) -> Self {
+        self.client = ClientId::from(client);
+        self.key = PrincipalKey::of(&self.issuer, &self.subject, &self.client, &self.tenant);
+        self
+    }
 }
 
 /// SHA-256 over texts, each with its length before it, so that no two lists of

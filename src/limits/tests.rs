@@ -25,7 +25,7 @@ fn caller(limits: TenantLimits, tenant: &str, subject: &str, client: &str) -> Te
         ..Tenant::default()
     };
     config.tenants.insert(tenant.into(), rules);
-    let principal = Principal::for_test(tenant, subject, client, &[], &[]);
+    let principal = Arc::new(Principal::sample(tenant, subject, &[], &[]).through(client));
     resolve(principal, None, &Tenants::new(&config)).unwrap()
 }
 

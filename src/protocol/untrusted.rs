@@ -1,6 +1,7 @@
 //! What an upstream said, before it is cleaned.
 
 use std::fmt;
+use std::time::Duration;
 
 use super::json::Json;
 
@@ -50,6 +51,36 @@ impl Untrusted<Json> {
     /// Never: a JSON text has at least one byte.
     pub fn is_empty(&self) -> bool {
         false
+    }
+}
+
+/// One page of a list, taken apart.
+#[derive(Debug)]
+pub struct ListPage {
+    /// The members of the list.
+    pub items: Vec<Untrusted<Json>>,
+    /// Where the next page begins; goes back to the upstream as it came.
+    pub next_cursor: Option<String>,
+    /// `ttlMs` (MCP 2026-07-28 caching).
+    pub fresh_for: Option<Duration>,
+}
+
+impl Untrusted<Json> {
+    /// Takes a list's result apart; `None` where it has no list of that name.
+    pub fn into_page(self, list: &str) -> Option<ListPage> {
+        let items = self
+            .0
+            .get(list)
+            .filter(|items| items.as_str().starts_with('['))?;
+        let cursor = self.0.get("nextCursor");
+        let millis = self.0.get("ttlMs").and_then(|millis| millis.integer());
+        Some(ListPage {
+            items: items.elements().map(Untrusted).collect(),
+            next_cursor: cursor.and_then(|cursor| cursor.string().map(Into::into)),
+            fresh_for: millis
+                .and_then(|millis| u64::try_from(millis).ok())
+                .map(Duration::from_millis),
+        })
     }
 }
 

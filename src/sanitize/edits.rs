@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::findings::{INVISIBLE, Label, TERMINAL};
+use super::offsets::Offsets;
 use crate::config::{Action, Sanitize};
 
 /// What is done with each family of findings.
@@ -49,7 +50,7 @@ impl Policy {
         }
     }
 
-    pub(super) fn action(&self, label: Label) -> Action {
+    pub(super) fn action(self, label: Label) -> Action {
         match label {
             INVISIBLE => self.invisible,
             TERMINAL => self.terminal,
@@ -83,7 +84,13 @@ pub(super) fn placeholder(label: Label) -> String {
 
 /// What a mask may show: the prefix that every token of a kind has, `ghp_`.
 fn visible_prefix(label: Label, value: &str) -> &str {
-    let all_secret = ["password", "basic_auth", "bearer_token", "generic_secret", "session_cookie"];
+    let all_secret = [
+        "password",
+        "basic_auth",
+        "bearer_token",
+        "generic_secret",
+        "session_cookie",
+    ];
     if label.starts_with("url_") || all_secret.contains(&label) {
         return "";
     }
@@ -154,7 +161,13 @@ fn code_points(original: &str) -> String {
 
 /// The text with the edits made. They are in order and do not overlap.
 pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
+    apply_mapped(text, edits).0
+}
+
+/// The same, with offsets back.
+pub(super) fn apply_mapped(text: &str, edits: &[Edit]) -> (String, Offsets) {
     let mut out = String::with_capacity(text.len() + 32);
+    let mut offsets = Offsets::default();
     let mut at = 0;
     for edit in edits {
         let Some(replacement) = &edit.replacement else {
@@ -163,12 +176,17 @@ pub(super) fn apply(text: &str, edits: &[Edit]) -> String {
         if edit.range.start < at {
             continue;
         }
-        out.push_str(text.get(at..edit.range.start).unwrap_or_default());
+        let plain = text.get(at..edit.range.start).unwrap_or_default();
+        out.push_str(plain);
+        offsets.push(plain.len(), at, plain.len());
         out.push_str(replacement);
+        offsets.push(replacement.len(), edit.range.start, edit.range.len());
         at = edit.range.end;
     }
-    out.push_str(text.get(at..).unwrap_or_default());
-    out
+    let plain = text.get(at..).unwrap_or_default();
+    out.push_str(plain);
+    offsets.push(plain.len(), at, plain.len());
+    (out, offsets)
 }
 
 /// Counts by label.
@@ -206,7 +224,10 @@ mod tests {
         assert_eq!(shown(TERMINAL, "\u{1b}[31m"), "␛[31m");
         assert_eq!(shown(TERMINAL, "\u{9b}1m"), "␛[1m");
         assert_eq!(shown(INVISIBLE, "\u{200b}"), "[U+200B]");
-        assert_eq!(shown(INVISIBLE, "\u{e0069}\u{e0067}"), "[U+E0069 and 1 more]");
+        assert_eq!(
+            shown(INVISIBLE, "\u{e0069}\u{e0067}"),
+            "[U+E0069 and 1 more]"
+        );
     }
 
     #[test]
@@ -217,7 +238,11 @@ mod tests {
             label: "x",
             count: 1,
         };
-        let edits = [edit(1..2, Some("--")), edit(2..3, None), edit(4..5, Some(""))];
+        let edits = [
+            edit(1..2, Some("--")),
+            edit(2..3, None),
+            edit(4..5, Some("")),
+        ];
         assert_eq!(apply("abcde", &edits), "a--cd");
     }
 }

@@ -8,7 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::edits::{Edit, Policy, apply, change, hidden_replacement, secret_replacement};
+use super::edits::{
+    Edit, Policy, apply, apply_mapped, change, hidden_replacement, secret_replacement,
+};
 use super::secrets::{Literals, Secrets, Span};
 use super::view::View;
 use crate::protocol::{Json, JsonLimits};
@@ -48,7 +50,7 @@ impl Engine {
     }
 
     /// Finds in a text of its own.
-    pub(super) fn text(&self, text: &str, policy: &Policy) -> Vec<Edit> {
+    pub(super) fn text(&self, text: &str, policy: Policy) -> Vec<Edit> {
         let input = Input {
             text,
             key: None,
@@ -59,7 +61,7 @@ impl Engine {
 
     /// Edits of one text, in order, none overlapping. `joined` are the secrets
     /// that it has only together with its neighbours, by offsets of its view.
-    fn edits(&self, input: Input<'_>, policy: &Policy, joined: Vec<Span>) -> Vec<Edit> {
+    fn edits(&self, input: Input<'_>, policy: Policy, joined: Vec<Span>) -> Vec<Edit> {
         if let Some(edits) = self.edits_of_json_text(input, policy) {
             return edits;
         }
@@ -81,13 +83,17 @@ impl Engine {
                 }
             })
             .collect();
+        let secrets = change(&edits);
         edits.extend(hidden(input.text, &view, policy, &edits));
         edits.sort_by_key(|edit| edit.range.start);
+        if secrets && !view.is_verbatim() {
+            settle(input.text, &mut edits, policy);
+        }
         edits
     }
 
     /// The edits of a text that is JSON itself; `None` where it is not.
-    fn edits_of_json_text(&self, input: Input<'_>, policy: &Policy) -> Option<Vec<Edit>> {
+    fn edits_of_json_text(&self, input: Input<'_>, policy: Policy) -> Option<Vec<Edit>> {
         let trimmed = input.text.trim_matches([' ', '\t', '\r', '\n']);
         let nested = matches!(
             (trimmed.as_bytes().first(), trimmed.as_bytes().last()),
@@ -97,7 +103,11 @@ impl Engine {
             return None;
         }
         // What would be repaired is no JSON to its reader.
-        let json = Json::parse(Bytes::copy_from_slice(trimmed.as_bytes()), &JsonLimits::CALLER).ok()?;
+        let json = Json::parse(
+            Bytes::copy_from_slice(trimmed.as_bytes()),
+            &JsonLimits::CALLER,
+        )
+        .ok()?;
         if json.as_str().len() != trimmed.len() {
             return None;
         }
@@ -111,7 +121,7 @@ impl Engine {
 
     /// Edits of a text in base64 (a resource's textual blob), as one that replaces
     /// all of it.
-    fn edits_of_base64(&self, input: Input<'_>, policy: &Policy) -> Vec<Edit> {
+    fn edits_of_base64(&self, input: Input<'_>, policy: Policy) -> Vec<Edit> {
         let Some(text) = STANDARD
             .decode(input.text)
             .ok()
@@ -136,15 +146,23 @@ impl Engine {
 }
 
 /// What the view left out, unless a secret's edit takes it along.
-fn hidden(text: &str, view: &View<'_>, policy: &Policy, secrets: &[Edit]) -> Vec<Edit> {
-    let mut secrets = secrets.iter().filter(|edit| edit.replacement.is_some()).peekable();
+fn hidden(text: &str, view: &View<'_>, policy: Policy, secrets: &[Edit]) -> Vec<Edit> {
+    let mut secrets = secrets
+        .iter()
+        .filter(|edit| edit.replacement.is_some())
+        .peekable();
     let mut edits = Vec::with_capacity(view.gaps.len());
     for gap in &view.gaps {
         let Some(label) = gap.label else {
             continue;
         };
-        while secrets.next_if(|edit| edit.range.end <= gap.range.start).is_some() {}
-        let covered = secrets.peek().is_some_and(|edit| edit.range.start < gap.range.end);
+        while secrets
+            .next_if(|edit| edit.range.end <= gap.range.start)
+            .is_some()
+        {}
+        let covered = secrets
+            .peek()
+            .is_some_and(|edit| edit.range.start < gap.range.end);
         let original = text.get(gap.range.clone()).unwrap_or_default();
         edits.push(Edit {
             range: gap.range.clone(),
@@ -158,6 +176,37 @@ fn hidden(text: &str, view: &View<'_>, policy: &Policy, secrets: &[Edit]) -> Vec
         });
     }
     edits
+}
+
+/// A character that stayed for a neighbour's sake goes when that neighbour went
+/// with a secret. Twice is enough for all but contrived texts; the bound keeps
+/// those linear.
+fn settle(text: &str, edits: &mut Vec<Edit>, policy: Policy) {
+    const ROUNDS: usize = 4;
+    for _ in 0..ROUNDS {
+        let (out, offsets) = apply_mapped(text, edits);
+        let late: Vec<Edit> = View::of(&out)
+            .gaps
+            .into_iter()
+            .filter_map(|gap| {
+                let label = gap.label?;
+                let original = out.get(gap.range.clone())?;
+                let replacement =
+                    hidden_replacement(policy.action(label), label, original, gap.instead)?;
+                Some(Edit {
+                    range: offsets.back(&gap.range),
+                    replacement: Some(replacement),
+                    label,
+                    count: gap.count,
+                })
+            })
+            .collect();
+        if late.is_empty() {
+            return;
+        }
+        edits.extend(late);
+        edits.sort_by_key(|edit| edit.range.start);
+    }
 }
 
 /// The text with the edits made, borrowed where there are none.

@@ -77,12 +77,14 @@ pub(super) fn cut(text: String, max: usize) -> String {
         }
     }
     let head = text.get(..end).unwrap_or_default();
-    let head = match head.rfind("[REDACTED:") {
-        Some(open) if !head.get(open..).is_some_and(|tail| tail.contains(']')) => {
-            head.get(..open).unwrap_or_default()
-        }
-        _ => head,
-    };
+    let torn = head.rfind('[').filter(|open| {
+        let placeholder = text.get(*open..).unwrap_or_default();
+        placeholder.starts_with("[REDACTED:")
+            && placeholder
+                .find(']')
+                .is_none_or(|close| open + close >= end)
+    });
+    let head = torn.and_then(|open| head.get(..open)).unwrap_or(head);
     let mut out = head.trim_end().to_owned();
     if max >= ELLIPSIS.len_utf8() {
         out.push(ELLIPSIS);
@@ -105,10 +107,21 @@ fn is_joined(text: &str, at: usize) -> bool {
 /// The readable text of a page that a proxy or a server put in place of an answer;
 /// any other text as it is.
 pub(super) fn without_markup(text: &str) -> String {
-    let head = text.get(..text.floor_char_boundary(1024)).unwrap_or(text).to_ascii_lowercase();
-    let is_page = ["<!doctype", "<html", "<head", "<body", "<title", "<h1", "<center"]
-        .iter()
-        .any(|tag| head.contains(tag));
+    let head = text
+        .get(..text.floor_char_boundary(1024))
+        .unwrap_or(text)
+        .to_ascii_lowercase();
+    let is_page = [
+        "<!doctype",
+        "<html",
+        "<head",
+        "<body",
+        "<title",
+        "<h1",
+        "<center",
+    ]
+    .iter()
+    .any(|tag| head.contains(tag));
     if !is_page {
         return text.to_owned();
     }
@@ -133,7 +146,10 @@ fn behind_tag(tag: &str) -> &str {
         if named {
             let lower = tag.to_ascii_lowercase();
             let close = lower.find(&format!("</{element}")).unwrap_or(tag.len());
-            let end = lower.get(close..).and_then(|tail| tail.find('>')).map_or(tag.len(), |at| close + at + 1);
+            let end = lower
+                .get(close..)
+                .and_then(|tail| tail.find('>'))
+                .map_or(tag.len(), |at| close + at + 1);
             return tag.get(end..).unwrap_or_default();
         }
     }
@@ -158,12 +174,27 @@ mod tests {
     fn inner_hosts_go_and_public_ones_stay() {
         let excerpts = Excerpts::new();
         let rows = [
-            ("no route to db-1.internal:5432", "no route to [REDACTED:internal_host]"),
-            ("http://crm.default.svc.cluster.local/x", "http://[REDACTED:internal_host]/x"),
-            ("10.2.0.15 and 192.168.1.1:80", "[REDACTED:internal_host] and [REDACTED:internal_host]"),
-            ("172.16.0.1 not 172.32.0.1", "[REDACTED:internal_host] not 172.32.0.1"),
+            (
+                "no route to db-1.internal:5432",
+                "no route to [REDACTED:internal_host]",
+            ),
+            (
+                "http://crm.default.svc.cluster.local/x",
+                "http://[REDACTED:internal_host]/x",
+            ),
+            (
+                "10.2.0.15 and 192.168.1.1:80",
+                "[REDACTED:internal_host] and [REDACTED:internal_host]",
+            ),
+            (
+                "172.16.0.1 not 172.32.0.1",
+                "[REDACTED:internal_host] not 172.32.0.1",
+            ),
             ("at [fd12:3456::1]:443", "at [REDACTED:internal_host]"),
-            ("api.example.com 8.8.8.8 internal error", "api.example.com 8.8.8.8 internal error"),
+            (
+                "api.example.com 8.8.8.8 internal error",
+                "api.example.com 8.8.8.8 internal error",
+            ),
         ];
         for (text, right) in rows {
             assert_eq!(excerpts.without_hosts(text).0, right);
@@ -174,7 +205,10 @@ mod tests {
     fn pages_become_their_text() {
         let page = "<!DOCTYPE html><html><head><title>502 Bad Gateway</title><style>a{}</style></head>\
                     <body><h1>502</h1><script>x<y</script><p>nginx &amp; co</p></body></html>";
-        assert_eq!(one_line(&without_markup(page)), "502 Bad Gateway 502 nginx & co");
+        assert_eq!(
+            one_line(&without_markup(page)),
+            "502 Bad Gateway 502 nginx & co"
+        );
         assert_eq!(without_markup("a < b and Vec<T>"), "a < b and Vec<T>");
     }
 

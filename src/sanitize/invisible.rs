@@ -33,14 +33,31 @@ pub(super) enum Class {
 /// Classes of all characters that [`odd::find`] stops at, controls excepted.
 pub(super) fn class(c: char) -> Class {
     match c {
-        '\r' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}'
-        | '\u{17b5}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}'
-        | '\u{202a}'..='\u{202c}' | '\u{2066}'..='\u{2069}' | '\u{fe00}'..='\u{fe0f}'
-        | '\u{1d173}'..='\u{1d17a}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}' => {
-            Class::Conditional
-        }
-        '\u{202d}' | '\u{202e}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+        '\r'
+        | '\u{ad}'
+        | '\u{34f}'
+        | '\u{61c}'
+        | '\u{115f}'
+        | '\u{1160}'
+        | '\u{17b4}'
+        | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}'
+        | '\u{200b}'..='\u{200f}'
+        | '\u{202a}'..='\u{202c}'
+        | '\u{2066}'..='\u{2069}'
+        | '\u{fe00}'..='\u{fe0f}'
+        | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0020}'..='\u{e007f}'
+        | '\u{e0100}'..='\u{e01ef}' => Class::Conditional,
+        '\u{202d}'
+        | '\u{202e}'
+        | '\u{2060}'..='\u{2065}'
+        | '\u{206a}'..='\u{206f}'
+        | '\u{3164}'
+        | '\u{feff}'
+        | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}'
         | '\u{e0000}'..='\u{e0fff}' => Class::Hidden,
         _ => Class::Plain,
     }
@@ -122,9 +139,9 @@ impl Surroundings {
             }
             '\u{fe00}'..='\u{fe0d}' => previous.is_some_and(takes_variation),
             '\u{e0100}'..='\u{e01ef}' => previous.is_some_and(is_ideograph),
-            '\u{180b}'..='\u{180f}' => {
-                previous.is_some_and(|c| ('\u{1800}'..='\u{18af}').contains(&c) && class(c) == Class::Plain)
-            }
+            '\u{180b}'..='\u{180f}' => previous.is_some_and(|c| {
+                ('\u{1800}'..='\u{18af}').contains(&c) && class(c) == Class::Plain
+            }),
             '\u{115f}' => plain_next.is_some_and(is_jamo),
             '\u{1160}' => previous.is_some_and(is_jamo),
             '\u{17b4}' | '\u{17b5}' => {

@@ -40,8 +40,7 @@ fn is_plain(chunk: &[u8], cr: bool) -> bool {
 
 fn is_odd(tail: &[u8], cr: bool) -> bool {
     match tail {
-        [b'\t' | b'\n', ..] => false,
-        [b'\r', ..] => cr,
+        [byte @ (b'\t' | b'\n' | b'\r'), ..] => cr && *byte == b'\r',
         [0..=0x1f | 0x7f, ..]
         | [0xc2, 0x80..=0x9f | 0xad, ..]
         | [0xcd, 0x8f, ..]
@@ -68,10 +67,13 @@ fn is_odd(tail: &[u8], cr: bool) -> bool {
 /// digits, which nobody needs to escape.
 pub(super) fn is_odd_unit(unit: u32) -> bool {
     match unit {
-        0x0a | 0x09 => false,
-        0x00..=0x1f | 0x7f..=0x9f => true,
-        0x20..=0x7e => !matches!(unit, 0x20 | 0x22 | 0x26 | 0x27 | 0x2b | 0x2f | 0x3c..=0x3e | 0x5c | 0x60),
-        0xd82f | 0xd834 | 0xdb40..=0xdb43 => true,
+        0x00..=0x1f | 0x7f..=0x9f | 0xd82f | 0xd834 | 0xdb40..=0xdb43 => {
+            !matches!(unit, 0x09 | 0x0a)
+        }
+        0x20..=0x7e => !matches!(
+            unit,
+            0x20 | 0x22 | 0x26 | 0x27 | 0x2b | 0x2f | 0x3c..=0x3e | 0x5c | 0x60
+        ),
         _ => char::from_u32(unit).is_some_and(is_odd_char),
     }
 }
@@ -96,7 +98,8 @@ mod tests {
 
     #[test]
     fn text_in_any_script_is_plain() {
-        for text in ["naïve Łódź", "日本語", "שלום", "नमस्ते", "🚀 ok", "a\tb\nc"] {
+        for text in ["naïve Łódź", "日本語", "שלום", "नमस्ते", "🚀 ok", "a\tb\nc"]
+        {
             assert_eq!(find(text.as_bytes(), 0, true), None, "{text}");
         }
         assert_eq!(find(b"a\r\n", 0, false), None);
@@ -105,7 +108,9 @@ mod tests {
 
     #[test]
     fn escapes_that_hide_something_are_odd() {
-        for unit in [0x1b, 0x00, 0x08, 0x0d, 0x9b, 0x67, 0x5f, 0x200b, 0xdb40, 0xfe0f] {
+        for unit in [
+            0x1b, 0x00, 0x08, 0x0d, 0x9b, 0x67, 0x5f, 0x200b, 0xdb40, 0xfe0f,
+        ] {
             assert!(is_odd_unit(unit), "{unit:x}");
         }
         for unit in [0x0a, 0x22, 0x3c, 0x26, 0xe9, 0x2019, 0xd83d, 0x4e2d] {

@@ -57,12 +57,20 @@ impl Hits {
     /// Whether something could be in this part.
     pub(super) fn any_in(&self, range: &Range<usize>) -> bool {
         let from = self.offsets.partition_point(|offset| *offset < range.start);
-        self.everywhere || self.offsets.get(from).is_some_and(|offset| *offset < range.end)
+        self.everywhere
+            || self
+                .offsets
+                .get(from)
+                .is_some_and(|offset| *offset < range.end)
     }
 }
 
 /// Whether the text may have two blocks side by side.
 pub(super) fn has_blocks(text: &str) -> bool {
-    memmem::find_iter(text.as_bytes(), b"\"text\":").nth(1).is_some()
-        || memmem::find_iter(text.as_bytes(), b"\"text\" :").next().is_some()
+    memmem::find_iter(text.as_bytes(), b"\"text\":")
+        .nth(1)
+        .is_some()
+        || memmem::find_iter(text.as_bytes(), b"\"text\" :")
+            .next()
+            .is_some()
 }

@@ -56,7 +56,11 @@ impl Sanitizer {
     ///
     /// # Errors
     /// [`Unclean`] when it is too large, or holds what the tenant blocks.
-    pub fn result(&self, result: Untrusted<Json>, rules: &Sanitize) -> Result<CleanResult, Unclean> {
+    pub fn result(
+        &self,
+        result: Untrusted<Json>,
+        rules: &Sanitize,
+    ) -> Result<CleanResult, Unclean> {
         let json = result.open();
         let (json, findings) = self.checked(&json, rules, ANSWER)?;
         Ok(CleanResult::new(json, findings))
@@ -66,7 +70,11 @@ impl Sanitizer {
     ///
     /// # Errors
     /// [`Unclean`] when it is too large, or holds what the tenant blocks.
-    pub fn event(&self, event: Untrusted<UpstreamEvent>, rules: &Sanitize) -> Result<CleanEvent, Unclean> {
+    pub fn event(
+        &self,
+        event: Untrusted<UpstreamEvent>,
+        rules: &Sanitize,
+    ) -> Result<CleanEvent, Unclean> {
         let (event, findings) = match event.open() {
             UpstreamEvent::Progress(json) => {
                 let (json, findings) = self.checked(&json, rules, EVERYTHING)?;
@@ -80,14 +88,19 @@ impl Sanitizer {
         Ok(CleanEvent::new(event, findings))
     }
 
-    fn checked(&self, json: &Json, rules: &Sanitize, walk: Walk) -> Result<(Json, Findings), Unclean> {
+    fn checked(
+        &self,
+        json: &Json,
+        rules: &Sanitize,
+        walk: Walk,
+    ) -> Result<(Json, Findings), Unclean> {
         let limit = rules.max_answer.0;
         if json.as_str().len() > limit {
             return Err(Unclean::TooLarge { limit });
         }
         let policy = Policy::of(rules);
-        let cleaned = self.engine.json(json, &policy, walk, false);
-        match blocked(&cleaned.findings, &policy) {
+        let cleaned = self.engine.json(json, policy, walk, false);
+        match blocked(&cleaned.findings, policy) {
             Some(label) => Err(Unclean::Blocked { label }),
             None => Ok((cleaned.json, cleaned.findings)),
         }
@@ -97,10 +110,11 @@ impl Sanitizer {
     /// all who see the tool.
     pub fn definition(&self, definition: Untrusted<Json>) -> CleanDefinition {
         let json = definition.open();
-        let unfit_name = json
-            .get("name")
-            .is_some_and(|name| name.string().is_none_or(|name| name.contains(char::is_control)));
-        let cleaned = self.engine.json(&json, &Policy::REDACT, EVERYTHING, true);
+        let unfit_name = json.get("name").is_some_and(|name| {
+            name.string()
+                .is_none_or(|name| name.contains(char::is_control))
+        });
+        let cleaned = self.engine.json(&json, Policy::REDACT, EVERYTHING, true);
         CleanDefinition {
             suspicious: cleaned.found.iter().any(makes_suspicious),
             unfit_name,
@@ -113,9 +127,12 @@ impl Sanitizer {
     /// the tenant blocks is replaced whole by a placeholder.
     pub fn json(&self, json: Untrusted<Json>, rules: &Sanitize) -> (Json, Findings) {
         let policy = Policy::of(rules);
-        let cleaned = self.engine.json(&json.open(), &policy, ANSWER, false);
-        match blocked(&cleaned.findings, &policy) {
-            Some(label) => (Json::from_text(&super::edits::placeholder(label)), cleaned.findings),
+        let cleaned = self.engine.json(&json.open(), policy, ANSWER, false);
+        match blocked(&cleaned.findings, policy) {
+            Some(label) => (
+                Json::from_text(&super::edits::placeholder(label)),
+                cleaned.findings,
+            ),
             None => (cleaned.json, cleaned.findings),
         }
     }
@@ -124,7 +141,7 @@ impl Sanitizer {
     /// believed, whatever its value looks like.
     pub fn arguments(&self, arguments: &Json, rules: &Sanitize) -> (Json, Findings) {
         let policy = Policy::for_record(rules);
-        let cleaned = self.engine.json(arguments, &policy, WITH_NUMBERS, false);
+        let cleaned = self.engine.json(arguments, policy, WITH_NUMBERS, false);
         (cleaned.json, cleaned.findings)
     }
 
@@ -155,7 +172,7 @@ impl Sanitizer {
 
     fn plain(&self, text: &str, max: usize) -> (String, Findings) {
         let text = shortened(text, max);
-        let edits = self.engine.text(text, &Policy::REDACT);
+        let edits = self.engine.text(text, Policy::REDACT);
         let mut findings = Findings::none();
         for (label, count) in edits_total(&edits) {
             findings.add(label, count, String::new);
@@ -173,7 +190,8 @@ fn shortened(text: &str, max: usize) -> &str {
 fn makes_suspicious(found: &Found) -> bool {
     let top = found.keys.first().map(String::as_str);
     let is_schema = matches!(top, Some("inputSchema" | "outputSchema"));
-    let is_read = matches!(top, Some("name" | "title" | "description" | "annotations")) || is_schema;
+    let is_read =
+        matches!(top, Some("name" | "title" | "description" | "annotations")) || is_schema;
     let hidden = matches!(found.label, INVISIBLE | TERMINAL) && is_read;
     let carries = found.in_key || found.keys.iter().any(|key| key == "enum" || key == "const");
     hidden || (is_schema && carries)

@@ -19,7 +19,8 @@ mod structures;
 use assignments::Form;
 use formats::FORMATS;
 use keys::Named;
-pub(super) use literals::{LONGEST, Literals, Trigger, name_around};
+use literals::name_around;
+pub(super) use literals::{LONGEST, Literals, Trigger};
 
 /// A secret in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,8 +94,9 @@ impl Secrets {
             scheme_to: 0,
             found: Vec::new(),
         };
-        self.literals
-            .each(text.as_bytes(), |trigger, start, end| search.look(trigger, start, end));
+        self.literals.each(text.as_bytes(), |trigger, start, end| {
+            search.look(trigger, start, end);
+        });
         if let Some(key) = key {
             search.whole(key);
         }
@@ -247,7 +249,9 @@ impl Search<'_> {
         let Some((name, named)) = name_around(self.text.as_bytes(), start, end) else {
             return;
         };
-        if name.end <= self.read_to {
+        // The label of a placeholder names nothing.
+        let head = self.text.get(..name.start).unwrap_or_default();
+        if name.end <= self.read_to || head.ends_with("[REDACTED:") {
             return;
         }
         let Some(value) = assignments::value_of(self.text, &name) else {
@@ -288,9 +292,21 @@ impl Search<'_> {
         self.read_to = end;
         let value = self.text.get(at..end).unwrap_or_default();
         let mut start = at;
+        if value
+            .get(..6)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case("basic "))
+        {
+            // Judged by what it decodes to.
+            return;
+        }
         for word in value.split(' ').take(3) {
             if judge::is_strong(word) {
-                self.push(start..start + word.len(), "bearer_token", BY_STRUCTURE, from);
+                self.push(
+                    start..start + word.len(),
+                    "bearer_token",
+                    BY_STRUCTURE,
+                    from,
+                );
             }
             start += word.len() + 1;
         }
@@ -301,7 +317,8 @@ impl Search<'_> {
         let value = self.text.trim();
         let start = self.text.len() - self.text.trim_start().len();
         let range = start..start + value.len();
-        if key == "keyName" && value.len() == 88 && value.ends_with("==") && judge::is_varied(value) {
+        if key == "keyName" && value.len() == 88 && value.ends_with("==") && judge::is_varied(value)
+        {
             self.push(range, "azure_storage_key", BY_STRUCTURE, start);
             return;
         }
@@ -341,7 +358,9 @@ fn label_of(named: Named, key: &str, value: &str, is_query: bool) -> &'static st
 fn is_aws_secret(value: &str) -> bool {
     value.bytes().any(|b| b.is_ascii_uppercase())
         && value.bytes().any(|b| b.is_ascii_lowercase())
-        && value.bytes().any(|b| b.is_ascii_digit() || matches!(b, b'/' | b'+'))
+        && value
+            .bytes()
+            .any(|b| b.is_ascii_digit() || matches!(b, b'/' | b'+'))
         && judge::is_varied(value)
         && judge::entropy(value) > 4.0
 }
@@ -370,7 +389,8 @@ pub(super) fn resolve(mut found: Vec<Span>) -> Vec<Span> {
                 }
                 last.range.end = last.range.end.max(span.range.end);
                 last.from = last.from.min(span.from);
-                last.count = last.count.max(span.count);
+                // A part that was counted elsewhere is not counted again.
+                last.count = last.count.min(span.count);
             }
             _ => out.push(span),
         }

@@ -29,6 +29,8 @@ pub(super) struct View<'a> {
     pub(super) offsets: Offsets,
     /// In order, never overlapping.
     pub(super) gaps: Vec<Gap>,
+    /// Whether the text has characters that needed a look, gone or not.
+    odd: bool,
 }
 
 impl<'a> View<'a> {
@@ -38,6 +40,7 @@ impl<'a> View<'a> {
                 text: Cow::Borrowed(text),
                 offsets: Offsets::default(),
                 gaps: Vec::new(),
+                odd: false,
             };
         };
         let mut gaps = unconditional(text, first);
@@ -53,7 +56,13 @@ impl<'a> View<'a> {
             text,
             offsets,
             gaps,
+            odd: true,
         }
+    }
+
+    /// Whether nothing of the text needed a look.
+    pub(super) fn is_verbatim(&self) -> bool {
+        !self.odd
     }
 }
 

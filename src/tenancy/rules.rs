@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::config::{Audit, Config, Pattern, Rule, RuleSet, Sanitize, Tenant, TenantLimits};
 use crate::ids::{Role, TenantId, UpstreamId};
@@ -36,10 +37,14 @@ impl Tenants {
     }
 }
 
+/// The next stamp.
+static STAMPS: AtomicU64 = AtomicU64::new(0);
+
 /// What holds in one tenant.
 #[derive(Debug)]
 pub struct TenantRules {
     id: TenantId,
+    stamp: u64,
     everybody: RoleRuleSet,
     roles: HashMap<Role, RoleRuleSet>,
     limits: TenantLimits,
@@ -57,6 +62,7 @@ impl TenantRules {
             .collect();
         Self {
             id: id.clone(),
+            stamp: STAMPS.fetch_add(1, Ordering::Relaxed),
             everybody: RoleRuleSet::new(&tenant.tools),
             roles,
             limits: tenant.limits,
@@ -69,6 +75,12 @@ impl TenantRules {
     /// The tenant.
     pub fn id(&self) -> &TenantId {
         &self.id
+    }
+
+    /// A number that no other tenant's rules, and no other load of these, have:
+    /// what was decided by them is remembered under it.
+    pub fn stamp(&self) -> u64 {
+        self.stamp
     }
 
     /// The rules for everybody in the tenant.

@@ -1,5 +1,7 @@
 //! Which caller has a place, and how rules read.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::config::{Config, Pattern, Rule, Tenant};
 use crate::identity::Principal;
@@ -22,7 +24,7 @@ fn a_caller_is_placed_only_in_its_own_existing_tenant() {
         ("gone", None, Err(TenancyRefusal::UnknownTenant)),
         ("gone", Some("gone"), Err(TenancyRefusal::UnknownTenant)),
     ] {
-        let principal = Principal::for_test(of, "alice", "codex", &[], &[]);
+        let principal = Arc::new(Principal::sample(of, "alice", &[], &[]));
         let path = path.map(TenantId::from);
         let got = resolve(principal, path.as_ref(), &tenants());
         let got = got.map(|context| context.tenant_id().to_string());

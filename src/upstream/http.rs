@@ -34,7 +34,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 
 /// An MCP server over Streamable HTTP.
 pub struct HttpUpstream {
-    http: Arc<Http>,
+    pub(super) http: Arc<Http>,
     _stop: DropGuard,
 }
 

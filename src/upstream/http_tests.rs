@@ -358,3 +358,76 @@ async fn a_connection_is_used_again_after_an_event_stream_too() {
         assert!(connections <= 4, "{path}: {connections}");
     }
 }
+
+#[tokio::test]
+async fn what_a_session_says_aside_reaches_the_call_that_wants_it() {
+    let stage = stage("/legacy").await;
+    let mut request = call("aside");
+    request.log_level = Some(LogLevel::Info);
+    let (result, events) = ask(&stage.upstream, request).await;
+    result.unwrap();
+    assert!(
+        matches!(&events[..], [UpstreamEvent::Log(LogLevel::Info, _)]),
+        "{events:?}"
+    );
+    stage.upstream.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_that_changes_its_era_is_looked_at_again() {
+    let stage = stage("/turns").await;
+    for version in [
+        Version::V2025_11_25,
+        Version::V2026_07_28,
+        Version::V2025_11_25,
+    ] {
+        stage.call("echo").await.unwrap();
+        assert_eq!(stage.upstream.version(), Some(version));
+        stage.call("turn").await.unwrap();
+    }
+}
+
+async fn concrete(path: &str) -> (hostile::Hostile, HttpUpstream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}{path}", listener.local_addr().unwrap());
+    let server = hostile::Hostile::default();
+    tokio::spawn(server.clone().serve(listener));
+    let config: config::Upstream = serde_json::from_value(serde_json::json!({
+        "mcp": { "url": url, "allow_private": true },
+    }))
+    .unwrap();
+    let Some(UpstreamKind::Mcp(kind)) = config.kind() else {
+        panic!("another kind")
+    };
+    let outgoing = Outgoing::new(&config::Outgoing::default()).unwrap();
+    let clock: SharedClock = Arc::new(SystemClock);
+    let id = UpstreamId::from("test");
+    let upstream = HttpUpstream::new(id, kind, &config, &outgoing, clock).unwrap();
+    (server, upstream)
+}
+
+async fn deletions(server: &hostile::Hostile) -> usize {
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let seen = server.seen();
+    seen.iter()
+        .filter(|entry| entry["method"] == "DELETE")
+        .count()
+}
+
+#[tokio::test]
+async fn idle_sessions_and_too_many_sessions_are_closed() {
+    let (server, upstream) = concrete("/legacy").await;
+    // One lock holds 64 sessions: two of these are too many.
+    for caller in 0..66 {
+        let mut request = call("echo");
+        request.caller = CallerKey([16; 32]);
+        request.caller.0[1] = caller;
+        let (sender, _events) = mpsc::channel(1);
+        upstream.request(request, sender).await.unwrap();
+    }
+    assert_eq!(deletions(&server).await, 2);
+    upstream.http.sessions.sweep(Duration::from_mins(1));
+    assert_eq!(deletions(&server).await, 2);
+    upstream.http.sessions.sweep(Duration::ZERO);
+    assert_eq!(deletions(&server).await, 66);
+}

@@ -132,7 +132,8 @@ impl Sessions {
         });
     }
 
-    fn sweep(&self, idle: Duration) {
+    /// Lets go of what has been unused for so long.
+    pub(super) fn sweep(&self, idle: Duration) {
         let idle = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
         let now = self.now();
         for shard in &self.shards {

@@ -14,6 +14,7 @@
 
 mod answers;
 mod kit;
+mod layering;
 mod real_clients;
 mod real_upstreams;
 mod smoke;

@@ -43,7 +43,11 @@ pub enum FaultKind {
 
 /// Adds what an error says. An error about alternatives becomes what is wrong
 /// with the closest one.
-pub(super) fn describe(error: &ValidationError<'_>, schema: &Value, faults: &mut Vec<Fault>) {
+pub(super) fn describe(
+    error: &ValidationError<'_>,
+    (schema, value): (&Value, &Value),
+    faults: &mut Vec<Fault>,
+) {
     let at = error.instance_path().as_str();
     match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -70,8 +74,19 @@ pub(super) fn describe(error: &ValidationError<'_>, schema: &Value, faults: &mut
                 },
             }));
         }
+        // Where no member is known at all, the object itself is reported.
+        ValidationErrorKind::FalseSchema
+            if error.schema_path().as_str().ends_with("Properties") =>
+        {
+            let members = value.pointer(at).and_then(Value::as_object);
+            let names = members.into_iter().flat_map(|members| members.keys());
+            faults.extend(names.map(|name| Fault {
+                pointer: child(at, name),
+                kind: FaultKind::Unknown { known: Vec::new() },
+            }));
+        }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            alternatives(at, context, schema, faults);
+            alternatives(at, context, (schema, value), faults);
         }
         kind => faults.push(unfit(at, expectation(kind, error, schema))),
     }
@@ -89,7 +104,7 @@ fn unfit(at: &str, expected: String) -> Fault {
 fn alternatives(
     at: &str,
     branches: &[Vec<ValidationError<'static>>],
-    schema: &Value,
+    (schema, value): (&Value, &Value),
     faults: &mut Vec<Fault>,
 ) {
     let types: Option<Vec<String>> = branches
@@ -108,7 +123,7 @@ fn alternatives(
     };
     let before = faults.len();
     for error in closest {
-        describe(error, schema, faults);
+        describe(error, (schema, value), faults);
     }
     for fault in faults.iter_mut().skip(before) {
         if let FaultKind::Unfit { expected } = &mut fault.kind

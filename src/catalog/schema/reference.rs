@@ -102,16 +102,8 @@ fn percent_decoded(text: &str) -> String {
         let byte = escaped
             .and_then(|hex| std::str::from_utf8(hex).ok())
             .and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        match byte {
-            Some(byte) => {
-                out.push(byte);
-                rest = tail.get(2..).unwrap_or_default();
-            }
-            None => {
-                out.push(*first);
-                rest = tail;
-            }
-        }
+        out.push(byte.unwrap_or(*first));
+        rest = byte.and(tail.get(2..)).unwrap_or(tail);
     }
     String::from_utf8_lossy(&out).into_owned()
 }

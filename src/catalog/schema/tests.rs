@@ -355,6 +355,7 @@ fn told(schema: &Value, value: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table")]
 fn faults_say_where_and_what_was_expected() {
     let object = |properties: Value| json!({"type":"object","properties":properties});
     let one = |schema: Value, value: Value| {

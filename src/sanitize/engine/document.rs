@@ -2,7 +2,6 @@
 //! edits stay as they came.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::joined::Joined;
 use super::{Edit, Engine, Input, Policy, Span, apply, change, edited};
@@ -14,6 +13,8 @@ use crate::sanitize::findings::{Findings, Label};
 use crate::sanitize::leaves::{Kind, Leaf, Leaves, Walk};
 use crate::sanitize::prefilter::{Hits, has_blocks};
 use crate::sanitize::secrets;
+
+mod keys;
 
 /// One finding and the keys on the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ pub(in crate::sanitize) struct Cleaned {
 /// One text being edited.
 struct Document<'a> {
     engine: &'a Engine,
-    policy: &'a Policy,
+    policy: Policy,
     text: &'a str,
     level: u8,
     hits: Hits,
@@ -53,7 +54,13 @@ struct Change {
 
 impl Engine {
     /// Cleans a whole JSON text. Clean text comes back as the same bytes.
-    pub(in crate::sanitize) fn json(&self, json: &Json, policy: &Policy, walk: Walk, list: bool) -> Cleaned {
+    pub(in crate::sanitize) fn json(
+        &self,
+        json: &Json,
+        policy: Policy,
+        walk: Walk,
+        list: bool,
+    ) -> Cleaned {
         let unchanged = || Cleaned {
             json: json.clone(),
             findings: Findings::none(),
@@ -67,7 +74,11 @@ impl Engine {
             return unchanged();
         }
         let findings = document.findings(&changes);
-        let found = if list { document.found(&changes) } else { Vec::new() };
+        let found = if list {
+            document.found(&changes)
+        } else {
+            Vec::new()
+        };
         let edits = in_order(changes);
         let json = if change(&edits) {
             Json::from_checked(apply(json.as_str(), &edits))
@@ -82,7 +93,7 @@ impl Engine {
     }
 
     /// Edits of a JSON text that stands in a string.
-    pub(super) fn nested(&self, text: &str, policy: &Policy, level: u8) -> Vec<Edit> {
+    pub(super) fn nested(&self, text: &str, policy: Policy, level: u8) -> Vec<Edit> {
         let walk = Walk {
             spare_identifiers: false,
             numbers: policy.strict,
@@ -90,30 +101,6 @@ impl Engine {
         Document::open(self, text, policy, walk, level)
             .map(|document| in_order(document.changes()))
             .unwrap_or_default()
-    }
-}
-
-/// Names that the keys of objects have.
-#[derive(Default)]
-struct Names {
-    taken: HashSet<(u32, String)>,
-    numbers: HashMap<(u32, String), u32>,
-}
-
-impl Names {
-    /// What makes a name one of its own; nothing where it is already.
-    fn suffix(&mut self, object: u32, name: String) -> Option<String> {
-        if self.taken.insert((object, name.clone())) {
-            return None;
-        }
-        let number = self.numbers.entry((object, name.clone())).or_insert(1);
-        loop {
-            *number += 1;
-            let suffix = format!("#{number}");
-            if self.taken.insert((object, format!("{name}{suffix}"))) {
-                return Some(suffix);
-            }
-        }
     }
 }
 
@@ -125,7 +112,13 @@ fn in_order(changes: Vec<Change>) -> Vec<Edit> {
 
 impl<'a> Document<'a> {
     /// `None` where the text is clean without a walk.
-    fn open(engine: &'a Engine, text: &'a str, policy: &'a Policy, walk: Walk, level: u8) -> Option<Self> {
+    fn open(
+        engine: &'a Engine,
+        text: &'a str,
+        policy: Policy,
+        walk: Walk,
+        level: u8,
+    ) -> Option<Self> {
         let hits = Hits::in_json(engine.literals(), text);
         let blocks = level == 0 && has_blocks(text);
         if hits.is_empty() && !blocks {
@@ -197,17 +190,8 @@ impl<'a> Document<'a> {
         };
         edits
             .into_iter()
-            .map(|edit| self.in_place(leaf, &offsets.back(&edit.range), edit))
+            .map(|edit| in_place(leaf, &offsets.back(&edit.range), edit))
             .collect()
-    }
-
-    /// An edit of a leaf's text as an edit of the document.
-    fn in_place(&self, leaf: &Leaf, range: &std::ops::Range<usize>, edit: Edit) -> Edit {
-        Edit {
-            range: leaf.raw.start + range.start..leaf.raw.start + range.end,
-            replacement: edit.replacement.map(|text| encode(&text)),
-            ..edit
-        }
     }
 
     /// In the audit's copy a name decides alone.
@@ -244,72 +228,8 @@ impl<'a> Document<'a> {
         let edits = self.engine.edits_of_base64(input, self.policy);
         edits
             .into_iter()
-            .map(|edit| self.in_place(leaf, &offsets.back(&edit.range), edit))
+            .map(|edit| in_place(leaf, &offsets.back(&edit.range), edit))
             .collect()
-    }
-
-    /// Two keys of one object must not become one: the later gets a number.
-    fn keep_keys_apart(&self, changes: &mut Vec<Change>) {
-        let mut edited_keys: BTreeMap<u32, Vec<&Edit>> = BTreeMap::new();
-        for change in changes.iter() {
-            let is_key = self.leaves.get(change.leaf).is_some_and(|leaf| leaf.kind == Kind::Key);
-            if is_key && change.edit.replacement.is_some() {
-                edited_keys.entry(change.leaf).or_default().push(&change.edit);
-            }
-        }
-        if edited_keys.is_empty() {
-            return;
-        }
-        let mut names = self.other_keys(&edited_keys);
-        let mut added = Vec::new();
-        for (index, edits) in edited_keys {
-            let Some(leaf) = self.leaves.get(index) else {
-                continue;
-            };
-            let name = self.edited_key(leaf, &edits);
-            if let Some(suffix) = names.suffix(self.leaves.object_of(leaf), name) {
-                added.push(Change {
-                    leaf: index,
-                    edit: Edit {
-                        range: leaf.raw.end..leaf.raw.end,
-                        replacement: Some(suffix),
-                        label: edits.first().map_or("", |edit| edit.label),
-                        count: 0,
-                    },
-                });
-            }
-        }
-        changes.extend(added);
-    }
-
-    /// The keys that stay, of the objects whose other keys are edited.
-    fn other_keys(&self, edited: &BTreeMap<u32, Vec<&Edit>>) -> Names {
-        let objects: HashSet<u32> = edited
-            .keys()
-            .filter_map(|index| self.leaves.get(*index))
-            .map(|leaf| self.leaves.object_of(leaf))
-            .collect();
-        let mut names = Names::default();
-        for (index, leaf) in (0_u32..).zip(&self.leaves.all) {
-            let object = self.leaves.object_of(leaf);
-            let is_key = matches!(leaf.kind, Kind::Key | Kind::Exempt);
-            if is_key && objects.contains(&object) && !edited.contains_key(&index) {
-                names.taken.insert((object, decode(self.raw(leaf)).0.into_owned()));
-            }
-        }
-        names
-    }
-
-    fn edited_key(&self, leaf: &Leaf, edits: &[&Edit]) -> String {
-        let mut local: Vec<Edit> = edits
-            .iter()
-            .map(|edit| Edit {
-                range: edit.range.start - leaf.raw.start..edit.range.end - leaf.raw.start,
-                ..(*edit).clone()
-            })
-            .collect();
-        local.sort_by_key(|edit| edit.range.start);
-        decode(&apply(self.raw(leaf), &local)).0.into_owned()
     }
 
     fn findings(&self, changes: &[Change]) -> Findings {
@@ -341,7 +261,7 @@ impl<'a> Document<'a> {
         if !self.hits.any_in(&leaf.raw) {
             return text.into_owned();
         }
-        let edits = self.engine.text(&text, &Policy::REDACT);
+        let edits = self.engine.text(&text, Policy::REDACT);
         edited(&text, &edits).into_owned()
     }
 
@@ -367,8 +287,17 @@ impl<'a> Document<'a> {
     }
 }
 
+/// An edit of a leaf's text as an edit of the document.
+fn in_place(leaf: &Leaf, range: &std::ops::Range<usize>, edit: Edit) -> Edit {
+    Edit {
+        range: leaf.raw.start + range.start..leaf.raw.start + range.end,
+        replacement: edit.replacement.map(|text| encode(&text)),
+        ..edit
+    }
+}
+
 /// The first label whose action withholds the whole answer.
-pub(in crate::sanitize) fn blocked(findings: &Findings, policy: &Policy) -> Option<Label> {
+pub(in crate::sanitize) fn blocked(findings: &Findings, policy: Policy) -> Option<Label> {
     findings
         .iter()
         .map(|(label, _)| label)

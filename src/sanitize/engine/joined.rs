@@ -68,7 +68,10 @@ impl Joined {
                     continue;
                 }
                 let local = range.start - part.start..range.end - part.start;
-                self.spans.entry(*leaf).or_default().push(span.part(local, count));
+                self.spans
+                    .entry(*leaf)
+                    .or_default()
+                    .push(span.part(local, count));
                 // Every part gets the placeholder, the first alone is counted.
                 count = 0;
             }

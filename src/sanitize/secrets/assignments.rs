@@ -53,7 +53,12 @@ impl<'a> Reader<'a> {
     }
 
     fn skip(&mut self, most: usize, of: impl Fn(u8) -> bool) -> usize {
-        let len = self.rest().iter().take(most).take_while(|b| of(**b)).count();
+        let len = self
+            .rest()
+            .iter()
+            .take(most)
+            .take_while(|b| of(**b))
+            .count();
         self.at += len;
         len
     }
@@ -72,7 +77,9 @@ impl<'a> Reader<'a> {
 
     /// Reads from behind a name to before its value.
     fn joint(&mut self, name: &Range<usize>) -> Option<Joint> {
-        let closed = self.skip(4, |b| matches!(b, b'"' | b'\'' | b'`' | b'\\' | b']' | b')' | b'*' | b'}'));
+        let closed = self.skip(4, |b| {
+            matches!(b, b'"' | b'\'' | b'`' | b'\\' | b']' | b')' | b'*' | b'}')
+        });
         if closed > 0 && self.is_value_member() {
             return Some(Joint::Assignment { spaced: false });
         }
@@ -133,7 +140,10 @@ impl<'a> Reader<'a> {
                 return (opened && self.eat(">")).then_some(Joint::Table);
             }
         }
-        let opener = name.start.checked_sub(1).and_then(|at| self.text.as_bytes().get(at));
+        let opener = name
+            .start
+            .checked_sub(1)
+            .and_then(|at| self.text.as_bytes().get(at));
         (opener == Some(&b'<') && self.eat(">")).then_some(Joint::Element)
     }
 
@@ -170,7 +180,9 @@ impl<'a> Reader<'a> {
     /// The value that begins here.
     fn value(&mut self, joint: Joint, name: &Range<usize>) -> Option<Value> {
         let start = self.at;
-        self.skip(2, |b| matches!(b, b'b' | b'f' | b'r' | b'u' | b'B' | b'F' | b'R'));
+        self.skip(2, |b| {
+            matches!(b, b'b' | b'f' | b'r' | b'u' | b'B' | b'F' | b'R')
+        });
         if !matches!(self.rest(), [b'"' | b'\'', ..]) {
             self.at = start;
         }
@@ -209,10 +221,14 @@ impl<'a> Reader<'a> {
 
     fn bare(&mut self, joint: Joint, name: &Range<usize>) -> Option<Value> {
         let rest = self.rest();
-        let hard = |b: u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b'<' | b'>');
+        let hard =
+            |b: u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'`' | b'<' | b'>');
         let mut len = 0;
         while let Some(byte) = rest.get(len).filter(|_| len < LONG) {
-            let literal_escape = matches!(rest.get(len..), Some([b'\\', b'n' | b'r' | b't' | b'"', ..]));
+            let literal_escape = matches!(
+                rest.get(len..),
+                Some([b'\\', b'n' | b'r' | b't' | b'"', ..])
+            );
             if hard(*byte) || literal_escape || (joint == Joint::Table && *byte == b'|') {
                 break;
             }
@@ -275,14 +291,28 @@ fn starts_line(text: &str, at: usize) -> bool {
     let line = head
         .iter()
         .rposition(|b| matches!(b, b'\n' | b'\r'))
-        .map_or((head, from == 0), |end| (head.get(end + 1..).unwrap_or_default(), true));
+        .map_or((head, from == 0), |end| {
+            (head.get(end + 1..).unwrap_or_default(), true)
+        });
     let (head, whole) = line;
     let mut words = head
         .split(|b| matches!(b, b' ' | b'\t'))
         .filter(|word| !word.is_empty());
     whole
         && words.all(|word| {
-            matches!(word, b"-" | b"*" | b"export" | b"set" | b"\"" | b"'" | b"+" | b"#" | b"//" | b"ENV" | b"ARG")
+            matches!(
+                word,
+                b"-" | b"*"
+                    | b"export"
+                    | b"set"
+                    | b"\""
+                    | b"'"
+                    | b"+"
+                    | b"#"
+                    | b"//"
+                    | b"ENV"
+                    | b"ARG"
+            )
         })
 }
 
@@ -291,18 +321,19 @@ fn is_flag(text: &str, at: usize) -> bool {
     let name = text.get(at..).unwrap_or_default();
     let head = text.get(..at).unwrap_or_default().trim_end_matches(' ');
     name.starts_with("--")
-        || [" ENV", "\nENV", " ARG", "\nARG"].iter().any(|word| head.ends_with(word))
+        || [" ENV", "\nENV", " ARG", "\nARG"]
+            .iter()
+            .any(|word| head.ends_with(word))
         || matches!(head, "ENV" | "ARG")
 }
 
 /// The value that belongs to the name at `name`, where there is one.
 pub(super) fn value_of(text: &str, name: &Range<usize>) -> Option<Value> {
-    let mut reader = Reader {
-        text,
-        at: name.end,
-    };
+    let mut reader = Reader { text, at: name.end };
     let joint = reader.joint(name)?;
-    reader.value(joint, name).filter(|value| !value.range.is_empty())
+    reader
+        .value(joint, name)
+        .filter(|value| !value.range.is_empty())
 }
 
 /// Whether a value in this form is what its name says.
@@ -321,7 +352,8 @@ mod tests {
 
     fn value(text: &str, name: &str) -> Option<(String, Form)> {
         let at = text.find(name).unwrap();
-        value_of(text, &(at..at + name.len())).map(|value| (text[value.range].to_owned(), value.form))
+        value_of(text, &(at..at + name.len()))
+            .map(|value| (text[value.range].to_owned(), value.form))
     }
 
     #[test]
@@ -329,22 +361,52 @@ mod tests {
         let rows = [
             ("DB_PASSWORD=a1b2", "DB_PASSWORD", "a1b2", Form::Tight),
             ("password = 'x y'  # TODO", "password", "x y", Form::Tight),
-            ("{\"password\": \"p\\\"q\"}", "password", "p\\\"q", Form::Tight),
-            ("{\\\"password\\\": \\\"pq\\\"}", "password", "pq", Form::Tight),
+            (
+                "{\"password\": \"p\\\"q\"}",
+                "password",
+                "p\\\"q",
+                Form::Tight,
+            ),
+            (
+                "{\\\"password\\\": \\\"pq\\\"}",
+                "password",
+                "pq",
+                Form::Tight,
+            ),
             ("os.environ['TOKEN'] = 'abc'", "TOKEN", "abc", Form::Tight),
             ("password: abc\nnext", "password", "abc", Form::Tight),
             ("the password: abc def", "password", "abc", Form::Loose),
             ("| token | abc |", "token", "abc", Form::Loose),
-            ("<td>token</td><td class=\"x\">abc</td>", "token", "abc", Form::Loose),
+            (
+                "<td>token</td><td class=\"x\">abc</td>",
+                "token",
+                "abc",
+                Form::Loose,
+            ),
             ("<password>abc</password>", "password", "abc", Form::Tight),
             ("token is: abc.", "token", "abc", Form::Loose),
-            ("password for the vendor portal: abc", "password", "abc", Form::Loose),
-            ("Step 4/9 : ENV API_KEY abc\n", "API_KEY", "abc", Form::Loose),
+            (
+                "password for the vendor portal: abc",
+                "password",
+                "abc",
+                Form::Loose,
+            ),
+            (
+                "Step 4/9 : ENV API_KEY abc\n",
+                "API_KEY",
+                "abc",
+                Form::Loose,
+            ),
             ("run --password abc", "--password", "abc", Form::Loose),
             ("?token=abc&x=1", "token", "abc", Form::Tight),
             ("Password=a&b;Server=x", "Password", "a&b", Form::Tight),
             ("password=b\"x\"", "password", "x", Form::Tight),
-            ("\"name\": \"TOKEN\", \"value\": \"abc\"", "TOKEN", "abc", Form::Tight),
+            (
+                "\"name\": \"TOKEN\", \"value\": \"abc\"",
+                "TOKEN",
+                "abc",
+                Form::Tight,
+            ),
             ("token=abc, next", "token", "abc", Form::Tight),
             ("f(password=abc)", "password", "abc", Form::Tight),
             ("password=ab\\ncd", "password", "ab", Form::Tight),

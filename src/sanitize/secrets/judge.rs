@@ -3,18 +3,146 @@
 
 /// Words that stand where a secret would: types, defaults, documentation.
 const WORDS: &[&str] = &[
-    "any", "array", "auto", "basic", "bearer", "blank", "bool", "boolean", "bytes", "changed", "char", "config", "confirm", "confirmed", "const", "correct", "default", "denied", "deny", "digest", "disabled", "else", "empty", "enabled", "encrypted", "env", "expired", "external", "failed", "false", "file", "forbidden", "forgot", "from", "hash", "hashed", "hidden", "import", "incorrect", "input", "int", "integer", "internal", "invalid", "issued", "kwargs", "length", "literal", "login", "manual", "masked", "match", "matches", "missing", "must", "n/a", "name", "nil", "none", "not", "null", "number", "object", "omitted", "option", "optional", "options", "prompt", "protected", "provided", "random", "read", "redacted", "rejected", "removed", "request", "required", "reset", "return", "returned", "rotated", "self", "sensitive", "set", "static", "stdin", "str", "string", "text", "the", "this", "true", "type", "typing", "unchanged", "undefined", "unknown", "unset", "unspecified", "update", "updated", "user", "username", "valid", "varchar", "void", "weak", "with", "write", "wrong", "yes", "your",
+    "any",
+    "array",
+    "auto",
+    "basic",
+    "bearer",
+    "blank",
+    "bool",
+    "boolean",
+    "bytes",
+    "changed",
+    "char",
+    "config",
+    "confirm",
+    "confirmed",
+    "const",
+    "correct",
+    "default",
+    "denied",
+    "deny",
+    "digest",
+    "disabled",
+    "else",
+    "empty",
+    "enabled",
+    "encrypted",
+    "env",
+    "expired",
+    "external",
+    "failed",
+    "false",
+    "file",
+    "forbidden",
+    "forgot",
+    "from",
+    "hash",
+    "hashed",
+    "hidden",
+    "import",
+    "incorrect",
+    "input",
+    "int",
+    "integer",
+    "internal",
+    "invalid",
+    "issued",
+    "kwargs",
+    "length",
+    "literal",
+    "login",
+    "manual",
+    "masked",
+    "match",
+    "matches",
+    "missing",
+    "must",
+    "n/a",
+    "name",
+    "nil",
+    "none",
+    "not",
+    "null",
+    "number",
+    "object",
+    "omitted",
+    "option",
+    "optional",
+    "options",
+    "prompt",
+    "protected",
+    "provided",
+    "random",
+    "read",
+    "redacted",
+    "rejected",
+    "removed",
+    "request",
+    "required",
+    "reset",
+    "return",
+    "returned",
+    "rotated",
+    "self",
+    "sensitive",
+    "set",
+    "static",
+    "stdin",
+    "str",
+    "string",
+    "text",
+    "the",
+    "this",
+    "true",
+    "type",
+    "typing",
+    "unchanged",
+    "undefined",
+    "unknown",
+    "unset",
+    "unspecified",
+    "update",
+    "updated",
+    "user",
+    "username",
+    "valid",
+    "varchar",
+    "void",
+    "weak",
+    "with",
+    "write",
+    "wrong",
+    "yes",
+    "your",
 ];
 
 /// Parts that no real secret has.
 const MARKERS: &[&str] = &[
-    "example", "placeholder", "changeme", "change_me", "change-me", "redacted", "xxxx", "****",
-    "....", "••••", "your_", "your-", "yourpass", "yourtoken", "yoursecret", "yourapikey",
-    "insert_", "replace_", "replace-", "replaceme", "dummy", "notasecret", "not-a-secret",
+    "example",
+    "placeholder",
+    "changeme",
+    "change_me",
+    "change-me",
+    "redacted",
+    "xxxx",
+    "****",
+    "...",
+    "••••",
+    "your_",
+    "your-",
+    "yourpass",
+    "yourtoken",
+    "yoursecret",
+    "yourapikey",
+    "insert_",
+    "replace_",
+    "replace-",
+    "replaceme",
+    "dummy",
+    "notasecret",
+    "not-a-secret",
 ];
-
-/// Runs that nobody's random generator makes.
-const SEQUENCES: &[&str] = &["abcdef", "123456", "987654", "fedcba", "qwerty"];
 
 fn contains_any(value: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| value.contains(part))
@@ -29,6 +157,29 @@ fn longest_run(value: &str) -> usize {
         longest = longest.max(run);
     }
     longest
+}
+
+/// Whether a run of six goes up or down one by one, or along the keyboard: no
+/// random generator makes it.
+fn has_sequence(lower: &str) -> bool {
+    let (mut up, mut down, mut last) = (1, 1, 0_u8);
+    for byte in lower.bytes() {
+        up = if byte == last.wrapping_add(1) {
+            up + 1
+        } else {
+            1
+        };
+        down = if byte == last.wrapping_sub(1) {
+            down + 1
+        } else {
+            1
+        };
+        if up >= 6 || down >= 6 {
+            return true;
+        }
+        last = byte;
+    }
+    lower.contains("qwerty")
 }
 
 /// Bits of Shannon entropy per byte.
@@ -60,8 +211,12 @@ fn is_reference(value: &str) -> bool {
     }
     if let Some(name) = value.strip_prefix('$') {
         return name.split('_').all(|part| {
-            !part.is_empty() && part.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
-        }) || is_identifier(name) && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+            !part.is_empty()
+                && part
+                    .bytes()
+                    .all(|b| b.is_ascii_uppercase() || b.is_ascii_digit())
+        }) || is_identifier(name)
+            && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
     }
     if value.len() > 2 && value.starts_with('%') && value.ends_with('%') {
         return true;
@@ -72,13 +227,18 @@ fn is_reference(value: &str) -> bool {
 fn is_identifier(value: &str) -> bool {
     !value.is_empty()
         && !value.starts_with(|c: char| c.is_ascii_digit())
-        && value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && value
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
 /// `os.getenv(…`, `hash(password)`.
 fn is_call(value: &str) -> bool {
     value.split_once('(').is_some_and(|(name, _)| {
-        !name.is_empty() && name.split(['.', ':']).all(|part| part.is_empty() || is_identifier(part))
+        !name.is_empty()
+            && name
+                .split(['.', ':'])
+                .all(|part| part.is_empty() || is_identifier(part))
     })
 }
 
@@ -86,10 +246,13 @@ fn is_call(value: &str) -> bool {
 fn is_member(value: &str) -> bool {
     let (path, index) = value.split_once('[').unwrap_or((value, ""));
     let mut parts = 0;
-    let named = path.split(['.', '?']).filter(|part| !part.is_empty()).all(|part| {
-        parts += 1;
-        is_identifier(part) && (is_wordlike(part) || part.len() < 12)
-    });
+    let named = path
+        .split(['.', '?'])
+        .filter(|part| !part.is_empty())
+        .all(|part| {
+            parts += 1;
+            is_identifier(part) && (is_wordlike(part) || part.len() < 12)
+        });
     named && (parts > 1 || (!index.is_empty() && parts == 1))
 }
 
@@ -100,7 +263,8 @@ fn is_wordlike(part: &str) -> bool {
 
 fn is_path(value: &str) -> bool {
     let rooted = value.starts_with('/') || value.starts_with("./") || value.starts_with("~/");
-    let prefixed = value.starts_with("file:") || value.starts_with("arn:") || value.starts_with("vault:");
+    let prefixed =
+        value.starts_with("file:") || value.starts_with("arn:") || value.starts_with("vault:");
     let wordy = || {
         value
             .split('/')
@@ -129,7 +293,10 @@ pub(super) fn is_wordy(value: &str) -> bool {
 
 fn case_changes(part: &str) -> usize {
     let upper: Vec<bool> = part.bytes().map(|b| b.is_ascii_uppercase()).collect();
-    upper.windows(2).filter(|pair| pair.first() != pair.last()).count()
+    upper
+        .windows(2)
+        .filter(|pair| pair.first() != pair.last())
+        .count()
 }
 
 /// Whether a value stands for a secret without being one.
@@ -146,8 +313,21 @@ pub(super) fn is_placeholder(value: &str) -> bool {
 
 /// `password`, `my_token`, `db-secret`: the name of the thing as its value.
 fn is_named_after_itself(lower: &str) -> bool {
-    let names = ["password", "passwd", "passphrase", "secret", "token", "api_key", "apikey", "api-key", "pwd", "credentials"];
-    let is_word = lower.bytes().all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'));
+    let names = [
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "api_key",
+        "apikey",
+        "api-key",
+        "pwd",
+        "credentials",
+    ];
+    let is_word = lower
+        .bytes()
+        .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'));
     is_word && contains_any(lower, &names)
 }
 
@@ -158,7 +338,7 @@ pub(super) fn is_varied(value: &str) -> bool {
     let floor = if value.len() < 24 { 2.6 } else { 3.0 };
     longest_run(value) < 6
         && !contains_any(&lower, &["example", "xxxx", "placeholder", "redacted"])
-        && !contains_any(&lower, SEQUENCES)
+        && !has_sequence(&lower)
         && entropy(value) >= floor
 }
 
@@ -168,7 +348,7 @@ pub(super) fn is_strong(value: &str) -> bool {
         return false;
     }
     let lower = value.to_ascii_lowercase();
-    if longest_run(value) >= 8 || contains_any(&lower, SEQUENCES) || is_wordy(value) {
+    if longest_run(value) >= 8 || has_sequence(&lower) || is_wordy(value) {
         return false;
     }
     let digits = value.bytes().filter(u8::is_ascii_digit).count();
@@ -185,9 +365,14 @@ pub(super) fn is_strong(value: &str) -> bool {
 pub(super) fn is_password_like(value: &str) -> bool {
     let inner = value.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
     let digit = inner.bytes().any(|b| b.is_ascii_digit());
-    let symbol = inner.bytes().any(|b| b.is_ascii_punctuation() && !matches!(b, b'-' | b'\'' | b'/' | b'_' | b'.' | b','));
+    let symbol = inner.bytes().any(|b| {
+        b.is_ascii_punctuation() && !matches!(b, b'-' | b'\'' | b'/' | b'_' | b'.' | b',')
+    });
     let letters = inner.bytes().filter(u8::is_ascii_alphabetic).count();
-    value.len() >= 6 && letters >= 2 && (digit || symbol || case_changes(inner) > 2) && !is_placeholder(value)
+    value.len() >= 6
+        && letters >= 2
+        && (digit || symbol || case_changes(inner) > 2)
+        && !is_placeholder(value)
 }
 
 /// Whether a value can be a password where the text says that it is one.
@@ -208,10 +393,27 @@ mod tests {
     #[test]
     fn placeholders_and_references_are_no_secrets() {
         for value in [
-            "${DB_PASSWORD}", "{{ secrets.API_KEY }}", "<your-token-here>", "********", "xxxxxxxx",
-            "$PASSWORD", "%PASSWORD%", "os.environ[\"X\"]", "process.env.TOKEN", "getenv(\"X\")",
-            "user.password", "my_secret_token", "changeme", "none", "String", "[REDACTED:password]",
-            "/run/secrets/db", "your-api-key", "AKIAIOSFODNN7EXAMPLE", "REDACTED", "...",
+            "${DB_PASSWORD}",
+            "{{ secrets.API_KEY }}",
+            "<your-token-here>",
+            "********",
+            "xxxxxxxx",
+            "$PASSWORD",
+            "%PASSWORD%",
+            "os.environ[\"X\"]",
+            "process.env.TOKEN",
+            "getenv(\"X\")",
+            "user.password",
+            "my_secret_token",
+            "changeme",
+            "none",
+            "String",
+            "[REDACTED:password]",
+            "/run/secrets/db",
+            "your-api-key",
+            "AKIAIOSFODNN7EXAMPLE",
+            "REDACTED",
+            "...",
         ] {
             assert!(is_placeholder(value), "{value}");
         }
@@ -219,7 +421,15 @@ mod tests {
 
     #[test]
     fn passwords_are_secrets_whatever_their_entropy() {
-        for value in ["letmein", "hunter2", "Sunset2011$", "lfqf7s-5dl9dl-9b5sdh", "p@ss;word", "$2y$abcdef", "V2ludGVyMjAxNSM="] {
+        for value in [
+            "letmein",
+            "hunter2",
+            "Sunset2011$",
+            "lfqf7s-5dl9dl-9b5sdh",
+            "p@ss;word",
+            "$2y$abcdef",
+            "V2ludGVyMjAxNSM=",
+        ] {
             assert!(is_password(value), "{value}");
         }
         assert!(is_password_like("hunter2") && !is_password_like("required."));
@@ -228,12 +438,21 @@ mod tests {
     #[test]
     fn strong_values_are_told_from_names() {
         for value in [
-            "264890d4281b871af1e6ee892c1166174e9253fc", "wlkyAc5zPA5TTdRgIM19rkVjai39",
-            "fpenC-82jrGFYd48z7lxihKtRVZ9", "Vt1dcDPiI9mLGTLJsH8orxRZkewAUwMG",
+            "264890d4281b871af1e6ee892c1166174e9253fc",
+            "wlkyAc5zPA5TTdRgIM19rkVjai39",
+            "fpenC-82jrGFYd48z7lxihKtRVZ9",
+            "Vt1dcDPiI9mLGTLJsH8orxRZkewAUwMG",
         ] {
             assert!(is_strong(value), "{value}");
         }
-        for value in ["prod/db/main", "app-tls", "xoxb-my-bot-token", "kubernetes-dashboard", "12345678901234", "abcdefghijklmnop"] {
+        for value in [
+            "prod/db/main",
+            "app-tls",
+            "xoxb-my-bot-token",
+            "kubernetes-dashboard",
+            "12345678901234",
+            "abcdefghijklmnop",
+        ] {
             assert!(!is_strong(value), "{value}");
         }
     }

@@ -16,18 +16,75 @@ pub(super) enum Named {
 
 /// Words before `token` that make it none.
 const HARMLESS_TOKENS: &[&str] = &[
-    "bos", "cancel", "cancellation", "cls", "completion", "continuation", "cursor", "design",
-    "end", "eos", "first", "idempotency", "input", "iteration", "last", "list", "mask", "max",
-    "min", "next", "output", "pad", "page", "pagination", "paging", "prev", "previous", "progress",
-    "prompt", "public", "resume", "scroll", "sep", "special", "start", "stop", "sync", "total",
+    "bos",
+    "cancel",
+    "cancellation",
+    "cls",
+    "completion",
+    "continuation",
+    "cursor",
+    "design",
+    "end",
+    "eos",
+    "first",
+    "idempotency",
+    "input",
+    "iteration",
+    "last",
+    "list",
+    "mask",
+    "max",
+    "min",
+    "next",
+    "output",
+    "pad",
+    "page",
+    "pagination",
+    "paging",
+    "prev",
+    "previous",
+    "progress",
+    "prompt",
+    "public",
+    "resume",
+    "scroll",
+    "sep",
+    "special",
+    "start",
+    "stop",
+    "sync",
+    "total",
     "unk",
 ];
 
 /// Words before `key` that make it a secret.
 const SECRET_KEYS: &[&str] = &[
-    "access", "account", "admin", "api", "app", "application", "auth", "client", "consumer",
-    "decryption", "deploy", "encrypt", "encryption", "hmac", "integration", "license", "master",
-    "private", "provisioning", "root", "secret", "service", "shared", "signing", "storage", "webhook",
+    "access",
+    "account",
+    "admin",
+    "api",
+    "app",
+    "application",
+    "auth",
+    "client",
+    "consumer",
+    "decryption",
+    "deploy",
+    "encrypt",
+    "encryption",
+    "hmac",
+    "integration",
+    "license",
+    "master",
+    "private",
+    "provisioning",
+    "root",
+    "secret",
+    "service",
+    "shared",
+    "signing",
+    "storage",
+    "webhook",
 ];
 
 /// Whether bytes belong to a name: `DB_PASSWORD`, `X-Api-Key`, `spring.password`.
@@ -51,7 +108,9 @@ fn words(name: &str) -> impl Iterator<Item = &str> {
             let next_lower = bytes.get(at + 1).is_some_and(u8::is_ascii_lowercase);
             let before = at.checked_sub(1).and_then(|at| bytes.get(at));
             let begins_word = byte.is_ascii_uppercase()
-                && before.is_some_and(|b| b.is_ascii_lowercase() || (b.is_ascii_uppercase() && next_lower));
+                && before.is_some_and(|b| {
+                    b.is_ascii_lowercase() || (b.is_ascii_uppercase() && next_lower)
+                });
             if begins_word {
                 break;
             }
@@ -75,11 +134,17 @@ fn ends_with(word: &str, end: &str) -> bool {
 
 /// What the name stands for; `None` for names of anything else.
 pub(super) fn class(name: &str) -> Option<Named> {
+    // A sentence, or a placeholder, is no name.
+    if name.len() > 128 || !name.bytes().all(|b| is_name_byte(b) || b == b' ') {
+        return None;
+    }
     let mut words = words(name);
     let last = words.next()?;
     let before = words.next();
     let is_before = |list: &[&str]| before.is_some_and(|word| is_one_of(word, list));
-    if is_before(&["public", "no", "without", "allow", "require", "show", "forgot", "reset", "hide"]) {
+    if is_before(&[
+        "public", "no", "without", "allow", "require", "show", "forgot", "reset", "hide",
+    ]) {
         return None;
     }
     let password = ["password", "passwd", "passphrase", "passwort"];
@@ -90,15 +155,29 @@ pub(super) fn class(name: &str) -> Option<Named> {
     }
     if ends_with(last, "token") {
         let harmless = is_before(HARMLESS_TOKENS)
-            || ["pagetoken", "nexttoken", "synctoken"].iter().any(|end| ends_with(last, end));
+            || ["pagetoken", "nexttoken", "synctoken"]
+                .iter()
+                .any(|end| ends_with(last, end));
         return (!harmless).then_some(Named::Key);
     }
     if ends_with(last, "secret") {
         return Some(Named::Key);
     }
     if ends_with(last, "key") {
-        let glued = ["apikey", "accesskey", "secretkey", "privatekey", "accountkey", "authkey", "signingkey"];
-        let named = if last.len() == 3 { is_before(SECRET_KEYS) } else { glued.iter().any(|end| ends_with(last, end)) };
+        let glued = [
+            "apikey",
+            "accesskey",
+            "secretkey",
+            "privatekey",
+            "accountkey",
+            "authkey",
+            "signingkey",
+        ];
+        let named = if last.len() == 3 {
+            is_before(SECRET_KEYS)
+        } else {
+            glued.iter().any(|end| ends_with(last, end))
+        };
         return named.then_some(Named::Key);
     }
     if is_one_of(last, &["authorization", "bearer"]) {
@@ -119,13 +198,36 @@ mod tests {
 
     #[test]
     fn names_of_secrets_are_known_in_every_spelling() {
-        for name in ["password", "DB_PASSWORD", "smtp_pass", "dbPass", "userPassword", "PGPASSWORD", "pwd", "password2"] {
+        for name in [
+            "password",
+            "DB_PASSWORD",
+            "smtp_pass",
+            "dbPass",
+            "userPassword",
+            "PGPASSWORD",
+            "pwd",
+            "password2",
+        ] {
             assert_eq!(class(name), Some(Named::Password), "{name}");
         }
         for name in [
-            "api_key", "apiKey", "API_KEY", "X-Api-Key", "APIKey", "clientSecret", "client_secret",
-            "access_token", "ACCESS_TOKEN", "authToken", "signing_secret", "ENCRYPTION_KEY", "AccountKey",
-            "aws_secret_access_key", "SecretAccessKey", "token", "private_key",
+            "api_key",
+            "apiKey",
+            "API_KEY",
+            "X-Api-Key",
+            "APIKey",
+            "clientSecret",
+            "client_secret",
+            "access_token",
+            "ACCESS_TOKEN",
+            "authToken",
+            "signing_secret",
+            "ENCRYPTION_KEY",
+            "AccountKey",
+            "aws_secret_access_key",
+            "SecretAccessKey",
+            "token",
+            "private_key",
         ] {
             assert_eq!(class(name), Some(Named::Key), "{name}");
         }
@@ -136,10 +238,30 @@ mod tests {
     #[test]
     fn names_of_other_things_are_not() {
         for name in [
-            "next_page_token", "page_token", "nextPageToken", "tokens", "tokenExpirationSeconds",
-            "token_type", "secretName", "secret_name", "imagePullSecrets", "primary_key", "cache_key",
-            "public_key", "kms_key_id", "aws_access_key_id", "passed", "bypass_count", "compass",
-            "password_policy", "max_tokens", "idempotency_key", "keyName", "key", "tokenizer", "",
+            "next_page_token",
+            "page_token",
+            "nextPageToken",
+            "tokens",
+            "tokenExpirationSeconds",
+            "token_type",
+            "secretName",
+            "secret_name",
+            "imagePullSecrets",
+            "primary_key",
+            "cache_key",
+            "public_key",
+            "kms_key_id",
+            "aws_access_key_id",
+            "passed",
+            "bypass_count",
+            "compass",
+            "password_policy",
+            "max_tokens",
+            "idempotency_key",
+            "keyName",
+            "key",
+            "tokenizer",
+            "",
         ] {
             assert_eq!(class(name), None, "{name}");
         }

@@ -30,9 +30,36 @@ pub(in crate::sanitize) enum Trigger {
 
 /// Names end in one of these; what stands before decides ([`keys::class`]).
 const NAMES: &[&str] = &[
-    "pass", "Pass", "PASS", "pwd", "Pwd", "PWD", "ecret", "ECRET", "oken", "OKEN", "uthorization",
-    "UTHORIZATION", "ookie", "OOKIE", "_key", "_KEY", "-key", "-Key", "-KEY", " key", " Key", " KEY",
-    ".key", "Key", "apikey", "APIKEY", "Apikey", "accesskey", "secretkey", "privatekey",
+    "pass",
+    "Pass",
+    "PASS",
+    "pwd",
+    "Pwd",
+    "PWD",
+    "ecret",
+    "ECRET",
+    "oken",
+    "OKEN",
+    "uthorization",
+    "UTHORIZATION",
+    "ookie",
+    "OOKIE",
+    "_key",
+    "_KEY",
+    "-key",
+    "-Key",
+    "-KEY",
+    " key",
+    " Key",
+    " KEY",
+    ".key",
+    "Key",
+    "apikey",
+    "APIKEY",
+    "Apikey",
+    "accesskey",
+    "secretkey",
+    "privatekey",
 ];
 
 const SCHEMES: &[&str] = &["earer", "EARER", "asic ", "BASIC "];
@@ -84,7 +111,11 @@ impl Literals {
     }
 
     /// Calls `found` with each literal and its offset, group by group.
-    pub(in crate::sanitize) fn each(&self, haystack: &[u8], mut found: impl FnMut(Trigger, usize, usize)) {
+    pub(in crate::sanitize) fn each(
+        &self,
+        haystack: &[u8],
+        mut found: impl FnMut(Trigger, usize, usize),
+    ) {
         for group in &self.groups {
             group.each(haystack, &mut found);
         }
@@ -149,31 +180,49 @@ fn automaton<'a>(literals: impl Iterator<Item = &'a str>) -> AhoCorasick {
 pub(super) fn starts_free(bytes: &[u8], at: usize) -> bool {
     let head = bytes.get(..at).unwrap_or_default();
     match head {
-        [.., b'\\', b'n' | b'r' | b't'] => true,
         [.., b'%', high, low] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => true,
+        [.., b'\\', b'n' | b'r' | b't'] | [] => true,
         [.., last] => !last.is_ascii_alphanumeric(),
-        [] => true,
     }
 }
 
 /// The name around a literal of [`NAMES`] and what it stands for.
-pub(in crate::sanitize) fn name_around(
+pub(super) fn name_around(
     bytes: &[u8],
     start: usize,
     end: usize,
 ) -> Option<(std::ops::Range<usize>, Named)> {
     let tail = bytes.get(end..).unwrap_or_default();
-    let after = tail.iter().take(NAME).take_while(|b| is_name_byte(**b)).count();
+    let after = tail
+        .iter()
+        .take(NAME)
+        .take_while(|b| is_name_byte(**b))
+        .count();
     // A full stop ends a sentence, not a name.
     let name_tail = tail.get(..after).unwrap_or_default();
-    let trimmed = name_tail.iter().rev().take_while(|b| matches!(b, b'.' | b'-')).count();
+    let trimmed = name_tail
+        .iter()
+        .rev()
+        .take_while(|b| matches!(b, b'.' | b'-'))
+        .count();
     let end = end + after - trimmed;
     let head = bytes.get(..start).unwrap_or_default();
-    let mut start = start - head.iter().rev().take(NAME).take_while(|b| is_name_byte(**b)).count();
+    let mut start = start
+        - head
+            .iter()
+            .rev()
+            .take(NAME)
+            .take_while(|b| is_name_byte(**b))
+            .count();
     if bytes.get(start) == Some(&b' ') {
         // ` key` alone: the word before it belongs to the name (`api key`).
         let head = bytes.get(..start).unwrap_or_default();
-        start -= head.iter().rev().take(NAME).take_while(|b| is_name_byte(**b)).count();
+        start -= head
+            .iter()
+            .rev()
+            .take(NAME)
+            .take_while(|b| is_name_byte(**b))
+            .count();
     }
     let name = std::str::from_utf8(bytes.get(start..end)?).ok()?;
     keys::class(name).map(|named| (start..end, named))
@@ -195,8 +244,14 @@ mod tests {
         for (at, format) in FORMATS.iter().enumerate() {
             let text = format!("some text, {}and more of it after that", format.literal);
             let mut found = Vec::new();
-            literals.each(text.as_bytes(), |trigger, start, _| found.push((trigger, start)));
-            assert!(found.contains(&(Trigger::Format(at), 11)), "{}", format.literal);
+            literals.each(text.as_bytes(), |trigger, start, _| {
+                found.push((trigger, start));
+            });
+            assert!(
+                found.contains(&(Trigger::Format(at), 11)),
+                "{}",
+                format.literal
+            );
         }
     }
 
@@ -204,7 +259,11 @@ mod tests {
     fn names_are_read_around_their_last_word() {
         let name = |text: &str| {
             let at = text.find("key").or(text.find("oken")).unwrap();
-            let start = if text[..at].ends_with(' ') { at - 1 } else { at };
+            let start = if text[..at].ends_with(' ') {
+                at - 1
+            } else {
+                at
+            };
             name_around(text.as_bytes(), start, at + 3).map(|(range, _)| text[range].to_owned())
         };
         assert_eq!(name("your api key: x").as_deref(), Some("api key"));

@@ -72,7 +72,7 @@ impl Pem {
                 body + run(text.as_bytes(), body, LONG_KEY, |b| {
                     b.is_ascii_alphanumeric()
                         || b.is_ascii_whitespace()
-                        || matches!(b, b'+' | b'/' | b'=' | b'\\' | b':' | b',' | b'-')
+                        || matches!(b, b'+' | b'/' | b'=' | b'\\' | b':' | b',')
                 })
             }
         };
@@ -89,7 +89,12 @@ impl Pem {
 /// The JSON Web Token (or its encrypted kind) that begins at `at`.
 pub(super) fn json_web_token(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
-    if !starts_free(bytes, at) || at.checked_sub(1).and_then(|at| bytes.get(at)).is_some_and(|b| matches!(b, b'_' | b'-')) {
+    if !starts_free(bytes, at)
+        || at
+            .checked_sub(1)
+            .and_then(|at| bytes.get(at))
+            .is_some_and(|b| matches!(b, b'_' | b'-'))
+    {
         return None;
     }
     let header = run(bytes, at, LONG_PART, is_url_byte);
@@ -125,7 +130,12 @@ pub(super) fn url_password(text: &str, at: usize) -> Option<Range<usize>> {
         return None;
     }
     let head = bytes.get(..at)?;
-    let back = head.iter().rev().take(512).take_while(|b| !ends(**b)).count();
+    let back = head
+        .iter()
+        .rev()
+        .take(512)
+        .take_while(|b| !ends(**b))
+        .count();
     let start = at - back;
     let scheme = text.get(..start)?;
     if !scheme.ends_with("://") && !scheme.ends_with(":\\/\\/") {
@@ -148,13 +158,24 @@ pub(super) fn scheme_credentials(
     end: usize,
 ) -> Option<(Range<usize>, Option<&'static str>)> {
     let bytes = text.as_bytes();
-    let is_basic = text.get(start..end)?.to_ascii_lowercase().starts_with("asic");
+    let is_basic = text
+        .get(start..end)?
+        .to_ascii_lowercase()
+        .starts_with("asic");
     let initial = at_initial(bytes, start, b'b')?;
     if !starts_free(bytes, initial) {
         return None;
     }
     let gap = run(bytes, end, 4, |b| matches!(b, b' ' | b'\t' | b'+' | b':'));
-    let gap = gap + if bytes.get(end + gap..).is_some_and(|rest| rest.starts_with(b"%20")) { 3 } else { 0 };
+    let gap = gap
+        + if bytes
+            .get(end + gap..)
+            .is_some_and(|rest| rest.starts_with(b"%20"))
+        {
+            3
+        } else {
+            0
+        };
     if gap == 0 && !is_basic {
         return None;
     }
@@ -174,7 +195,10 @@ pub(super) fn scheme_credentials(
 /// one literal finds both cases.
 fn at_initial(bytes: &[u8], start: usize, letter: u8) -> Option<usize> {
     let at = start.checked_sub(1)?;
-    bytes.get(at).filter(|b| b.eq_ignore_ascii_case(&letter)).map(|_| at)
+    bytes
+        .get(at)
+        .filter(|b| b.eq_ignore_ascii_case(&letter))
+        .map(|_| at)
 }
 
 /// Base64 of `user:password` (RFC 7617 §2).
@@ -187,13 +211,17 @@ fn is_basic_pair(value: &str) -> bool {
     };
     std::str::from_utf8(&decoded).is_ok_and(|pair| {
         pair.split_once(':').is_some_and(|(_, password)| {
-            !password.is_empty() && !pair.contains(char::is_control) && !judge::is_placeholder(password)
+            !password.is_empty()
+                && !pair.contains(char::is_control)
+                && !judge::is_placeholder(password)
         })
     })
 }
 
 /// Attributes of `Set-Cookie` (RFC 6265 §4.1.1 and later ones).
-const ATTRIBUTES: &[&str] = &["expires", "max-age", "domain", "path", "samesite", "version", "priority"];
+const ATTRIBUTES: &[&str] = &[
+    "expires", "max-age", "domain", "path", "samesite", "version", "priority",
+];
 
 /// The secret values of the cookies in `range`: of session-like names, or strong
 /// by themselves.
@@ -226,7 +254,9 @@ pub(super) fn cookies(text: &str, range: Range<usize>) -> Vec<Range<usize>> {
 
 /// The end of a header's value that begins at `at`: the line's end, or a quote.
 pub(super) fn header_end(text: &str, at: usize) -> usize {
-    at + run(text.as_bytes(), at, 4096, |b| !matches!(b, b'\n' | b'\r' | b'\'' | b'"' | b'<' | b'\\'))
+    at + run(text.as_bytes(), at, 4096, |b| {
+        !matches!(b, b'\n' | b'\r' | b'\'' | b'"' | b'<' | b'\\')
+    })
 }
 
 #[cfg(test)]
@@ -236,7 +266,8 @@ mod tests {
     #[test]
     fn a_private_key_is_taken_whole_or_as_far_as_it_looks_like_one() {
         let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7\n".repeat(3);
-        let whole = format!("x -----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY----- y");
+        let whole =
+            format!("x -----BEGIN RSA PRIVATE KEY-----\n{body}-----END RSA PRIVATE KEY----- y");
         let key = Pem::default().private_key(&whole, 2).unwrap();
         assert_eq!(key, 2..whole.len() - 2);
         let cut = format!("-----BEGIN PRIVATE KEY-----\n{body}");
@@ -250,9 +281,18 @@ mod tests {
     #[test]
     fn a_token_needs_a_header_that_names_an_algorithm() {
         let token = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.c2lnbmF0dXJl";
-        assert_eq!(json_web_token(&format!("a {token}, b"), 2), Some(2..2 + token.len()));
-        assert_eq!(json_web_token("eyJvIjogMzg5NiwgImsiOiAiYWtxOHlwanQzZmlvIn0=", 0), None);
-        assert_eq!(json_web_token("eyJvIjogMzg5NiwgImsiOiAi.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x", 0), None);
+        assert_eq!(
+            json_web_token(&format!("a {token}, b"), 2),
+            Some(2..2 + token.len())
+        );
+        assert_eq!(
+            json_web_token("eyJvIjogMzg5NiwgImsiOiAiYWtxOHlwanQzZmlvIn0=", 0),
+            None
+        );
+        assert_eq!(
+            json_web_token("eyJvIjogMzg5NiwgImsiOiAi.eyJzdWIiOiIxMjM0NTY3ODkwIn0.x", 0),
+            None
+        );
     }
 
     #[test]
@@ -262,13 +302,24 @@ mod tests {
                 .find_map(|at| url_password(text, at))
                 .map(|range| text[range].to_owned())
         };
-        assert_eq!(password("postgres://app:h0FA@db:5432/x").as_deref(), Some("h0FA"));
-        assert_eq!(password("redis://:CyAg@10.2.0.15/0").as_deref(), Some("CyAg"));
+        assert_eq!(
+            password("postgres://app:h0FA@db:5432/x").as_deref(),
+            Some("h0FA")
+        );
+        assert_eq!(
+            password("redis://:CyAg@10.2.0.15/0").as_deref(),
+            Some("CyAg")
+        );
         assert_eq!(password("amqp://u:p@ss9@h/").as_deref(), Some("p@ss9"));
         assert_eq!(password("https:\\/\\/u:pw12@h").as_deref(), Some("pw12"));
         for text in [
-            "https://user@host/", "https://h/@scope/x:1", "a@b.c", "https://u:${PW}@h", "https://u:***@h",
-            "npm:vite@8.3.1", "http://u:password@localhost",
+            "https://user@host/",
+            "https://h/@scope/x:1",
+            "a@b.c",
+            "https://u:${PW}@h",
+            "https://u:***@h",
+            "npm:vite@8.3.1",
+            "http://u:password@localhost",
         ] {
             assert_eq!(password(text), None, "{text}");
         }
@@ -277,7 +328,10 @@ mod tests {
     #[test]
     fn session_cookies_are_told_from_preferences() {
         let text = "sid=38afes7a8; theme=dark; Path=/; id=a3fWa8kQ92LmZx01; Expires=Wed, 21 Oct 2026 07:28:00 GMT";
-        let found: Vec<&str> = cookies(text, 0..text.len()).into_iter().map(|range| &text[range]).collect();
+        let found: Vec<&str> = cookies(text, 0..text.len())
+            .into_iter()
+            .map(|range| &text[range])
+            .collect();
         assert_eq!(found, ["38afes7a8", "a3fWa8kQ92LmZx01"]);
     }
 }

@@ -1,3 +1,5 @@
+//! Tests of the view: what goes, what stays, where it was.
+
 use super::*;
 
 /// What the text is once everything that goes is gone.
@@ -57,16 +59,31 @@ fn what_hides_or_reorders_goes() {
         (format!("🏴{}\u{e007f}", tags("ignore")), "🏴"),
         ("\u{202e}Weather\u{202c}".to_owned(), "Weather"),
         ("a\u{2066}b\u{2069}c".to_owned(), "abc"),
-        ("In\u{200b}voi\u{2060}ce tot\u{200d}al\u{200c}s".to_owned(), "Invoice totals"),
+        (
+            "In\u{200b}voi\u{2060}ce tot\u{200d}al\u{200c}s".to_owned(),
+            "Invoice totals",
+        ),
         ("\u{feff}The\u{feff} build".to_owned(), "The build"),
         ("pay\u{2061}pal".to_owned(), "paypal"),
-        ("The \u{3164}build \u{ffa0}ok\u{115f}\u{1160}".to_owned(), "The build ok"),
+        (
+            "The \u{3164}build \u{ffa0}ok\u{115f}\u{1160}".to_owned(),
+            "The build ok",
+        ),
         ("A\u{fe01}\u{fe02}B\u{fe0f}\u{e0155}".to_owned(), "AB"),
-        ("😀\u{fe0f}\u{fe0f}\u{e0150}\u{e0151}".to_owned(), "😀\u{fe0f}"),
-        ("soft\u{ad}\u{ad}hyphens\u{ad}".to_owned(), "soft\u{ad}hyphens"),
+        (
+            "😀\u{fe0f}\u{fe0f}\u{e0150}\u{e0151}".to_owned(),
+            "😀\u{fe0f}",
+        ),
+        (
+            "soft\u{ad}\u{ad}hyphens\u{ad}".to_owned(),
+            "soft\u{ad}hyphens",
+        ),
         ("1\u{fe0f}2".to_owned(), "12"),
         ("a\u{200e}b".to_owned(), "ab"),
-        ("שלום \u{202e}abc\u{202c} \u{2066}x".to_owned(), "שלום abc x"),
+        (
+            "שלום \u{202e}abc\u{202c} \u{2066}x".to_owned(),
+            "שלום abc x",
+        ),
         ("a\u{180e}b\u{34f}c\u{61c}".to_owned(), "abc"),
     ];
     for (row, right) in rows {
@@ -80,7 +97,10 @@ fn terminal_sequences_go_and_words_stay() {
         ("\u{1b}[2J\u{1b}[Hcleared", "cleared"),
         ("\u{1b}[31mred\u{1b}[0m", "red"),
         ("\u{1b}]0;title\u{7}ready", "ready"),
-        ("\u{1b}]8;;https://evil.example\u{1b}\\link\u{1b}]8;;\u{1b}\\", "link"),
+        (
+            "\u{1b}]8;;https://evil.example\u{1b}\\link\u{1b}]8;;\u{1b}\\",
+            "link",
+        ),
         ("\u{9b}31mred", "red"),
         ("abc\u{8}\u{8}\u{8}xyz", "abcxyz"),
         ("bell\u{7} and nul\0 gone", "bell and nul gone"),
