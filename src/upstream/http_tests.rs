@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use super::*;
 use crate::clock::SystemClock;
@@ -82,6 +82,18 @@ impl Stage {
         bodies
             .filter(|body| body.contains(&format!("\"method\":\"{method}\"")))
             .count()
+    }
+}
+
+impl Stage {
+    async fn until(&self, done: impl Fn(&Self) -> bool) {
+        for _ in 0..200 {
+            if done(self) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("it never came to it: {:?}", self.server.seen());
     }
 }
 
@@ -169,14 +181,19 @@ async fn a_server_that_hangs_from_the_start_is_given_up_in_time() {
 async fn dropping_a_call_ends_the_work_at_the_server() {
     for path in BOTH {
         let stage = stage(path).await;
-        stage.call("echo").await.unwrap();
-        let gone = timeout(Duration::from_millis(100), stage.call("hang")).await;
-        assert!(gone.is_err());
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let seen = stage.server.seen();
-        assert!(seen.iter().any(|entry| entry["closed"] == "hang"), "{path}");
+        let upstream = Arc::clone(&stage.upstream);
+        let hanging = tokio::spawn(async move { ask(&upstream, call("hang")).await.0 });
+        stage.until(|stage| stage.posts("tools/call") == 1).await;
+        hanging.abort();
+        let closed = |stage: &Stage| {
+            let seen = stage.server.seen();
+            seen.iter().any(|entry| entry["closed"] == "hang")
+        };
+        stage.until(closed).await;
         let cancelled = usize::from(path == "/legacy");
-        assert_eq!(stage.posts("notifications/cancelled"), cancelled, "{path}");
+        stage
+            .until(|stage| stage.posts("notifications/cancelled") == cancelled)
+            .await;
     }
 }
 
@@ -312,7 +329,7 @@ async fn at_most_so_many_requests_are_in_flight() {
         tokio::spawn(async move { ask(&upstream, call("hang")).await.0 })
     });
     let hanging: Vec<_> = hanging.collect();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    stage.until(|stage| stage.posts("tools/call") == 5).await;
     let mut request = call("echo");
     request.deadline = Instant::now() + Duration::from_millis(200);
     let (result, _) = ask(&stage.upstream, request).await;

@@ -116,7 +116,7 @@ async fn dropping_a_call_cancels_it_at_the_server() {
         text(&upstream, "echo", json!({ "text": "" })).await;
         let (sender, _events) = mpsc::channel(8);
         let slow = upstream.request(call("slow", &json!({ "ms": 20_000 })), sender);
-        assert!(timeout(Duration::from_millis(300), slow).await.is_err());
+        assert!(timeout(Duration::from_secs(1), slow).await.is_err());
         let mut cancelled = String::new();
         for _ in 0..20 {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -149,16 +149,4 @@ async fn what_is_not_offered_to_a_legacy_server_is_refused_at_once() {
     let upstream = stage(Era::Legacy).await;
     let answer = text(&upstream, "ask", json!({})).await;
     assert!(answer.starts_with("no roots"), "{answer}");
-}
-
-#[tokio::test]
-async fn many_calls_keep_few_connections() {
-    for era in [Era::Legacy, Era::Modern] {
-        let upstream = stage(era).await;
-        let began = Instant::now();
-        for _ in 0..200 {
-            text(&upstream, "echo", json!({ "text": "x" })).await;
-        }
-        assert!(began.elapsed() < Duration::from_secs(20), "{era:?}");
-    }
 }

@@ -35,8 +35,10 @@ async fn acts_as_a_child() {
 }
 
 fn upstream(stdio: &Value) -> Arc<dyn Upstream> {
-    let config: config::Upstream =
-        serde_json::from_value(json!({ "stdio": stdio, "max_answer": "1MiB" })).unwrap();
+    let config: config::Upstream = serde_json::from_value(
+        json!({ "stdio": stdio, "max_answer": "1MiB", "timeout": { "connect": "30s" } }),
+    )
+    .unwrap();
     let outgoing = Outgoing::new(&config::Outgoing::default()).unwrap();
     let clock: SharedClock = Arc::new(SystemClock);
     build(UpstreamId::from("child"), &config, &outgoing, &clock).unwrap()
