@@ -1,1 +1,27 @@
-//! (to be written)
+//! Postgres: the only place for SQL. A file per group of tables, each turning
+//! rows into domain values and database faults into [`StoreError`].
+//!
+//! Knows nothing of calls, protocols or who asks: what a row means is decided
+//! above. Everything here ends within the configured time, whatever the
+//! database does, and a server starts while the database is away.
+
+pub mod audit_calls;
+pub mod audit_chain;
+pub mod audit_events;
+pub mod audit_rows;
+mod connect;
+pub mod embedded;
+mod error;
+pub mod listen;
+pub mod messages;
+pub mod replicas;
+mod schema;
+pub mod sessions;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+
+pub use connect::{DatabaseSettings, Store};
+pub use error::StoreError;
+pub use schema::{PARTITION_DAYS, SchemaState, migrate};

@@ -1,0 +1,188 @@
+//! Two ways to the database: a pool for everything but the audit, and
+//! connections of the audit's own, so that neither waits behind the other.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::ConnectOptions;
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, Postgres};
+use tokio::sync::Semaphore;
+use tokio::time::{error::Elapsed, timeout};
+
+use super::error::StoreError;
+use crate::secret::Secret;
+
+/// How to reach the database: the configuration's `database` with its secrets read.
+#[derive(Clone, Copy, Debug)]
+pub struct DatabaseSettings<'a> {
+    /// Connection string; may lead through a transaction pooler.
+    pub url: &'a Secret<String>,
+    /// Connection string for migrations and `LISTEN`, where `url` will not do.
+    pub direct_url: Option<&'a Secret<String>>,
+    /// Connections for everything but the audit.
+    pub connections: u32,
+    /// Connections for writing the audit. Three lanes hold one each; with fewer
+    /// than three the last lane would starve, so three is the least.
+    pub audit_connections: u32,
+    /// How long a connection or a statement may take.
+    pub timeout: Duration,
+}
+
+/// The database. Cheap to clone; every clone shares the connections.
+#[derive(Clone)]
+pub struct Store {
+    general: PgPool,
+    audit: Arc<PgConnectOptions>,
+    audit_slots: Arc<Semaphore>,
+    direct: Arc<PgConnectOptions>,
+    timeout: Duration,
+}
+
+/// The least that `audit_connections` comes to: one for each lane.
+const AUDIT_LANES: u32 = 3;
+
+impl Store {
+    /// Prepares the ways to the database and connects nothing: connections are
+    /// made when they are first needed, so that a server starts while the
+    /// database is away.
+    pub fn connect(settings: &DatabaseSettings<'_>) -> Result<Self, StoreError> {
+        let base = parse(settings.url)?;
+        let general = base.clone().application_name("toolgate");
+        let audit = base.application_name("toolgate audit");
+        // A direct connection string besides means that `url` leads through a
+        // transaction pooler: what a session asks for would be refused there, or
+        // meet some other session. Our own clocks and statements must do then.
+        let (general, audit) = if settings.direct_url.is_some() {
+            (general, audit)
+        } else {
+            let limit = settings.timeout.as_millis().to_string();
+            let limits = [
+                ("statement_timeout", limit.as_str()),
+                ("lock_timeout", limit.as_str()),
+                ("idle_in_transaction_session_timeout", limit.as_str()),
+            ];
+            (
+                // Search plans depend much on what is filtered by: plans made
+                // without the values are poor ones.
+                general
+                    .options(limits)
+                    .options([("plan_cache_mode", "force_custom_plan")]),
+                audit
+                    .options(limits)
+                    .options([("synchronous_commit", "on")]),
+            )
+        };
+        let slots = settings.audit_connections.max(AUDIT_LANES);
+        Ok(Self {
+            general: PgPoolOptions::new()
+                .max_connections(settings.connections.max(1))
+                .acquire_timeout(settings.timeout)
+                .connect_lazy_with(general),
+            audit: Arc::new(audit),
+            audit_slots: Arc::new(Semaphore::new(slots as usize)),
+            direct: Arc::new(
+                parse(settings.direct_url.unwrap_or(settings.url))?
+                    .application_name("toolgate direct"),
+            ),
+            timeout: settings.timeout,
+        })
+    }
+
+    /// Closes the pool; connections that are lent out close when they come back.
+    pub async fn close(&self) {
+        // A server that is gone must not hold up our own end.
+        let _ = timeout(self.timeout, self.general.close()).await;
+    }
+
+    /// How long a connection or a statement may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    pub(super) fn direct(&self) -> &PgConnectOptions {
+        &self.direct
+    }
+
+    pub(super) fn audit_options(&self) -> Arc<PgConnectOptions> {
+        Arc::clone(&self.audit)
+    }
+
+    pub(super) fn audit_slots(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.audit_slots)
+    }
+
+    /// Whether the database answers.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout,
+            sqlx::query!("SELECT 1 AS one").fetch_one(lease.connection()),
+        )
+        .await;
+        lease.settle(outcome).map(drop)
+    }
+
+    /// How far the database's clock is ahead of `now`, in microseconds.
+    pub async fn clock_skew_micros(&self, now: time::OffsetDateTime) -> Result<i64, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout,
+            sqlx::query_scalar!(r#"SELECT clock_timestamp() AS "now!""#)
+                .fetch_one(lease.connection()),
+        )
+        .await;
+        let theirs = lease.settle(outcome)?;
+        Ok(i64::try_from((theirs - now).whole_microseconds()).unwrap_or(i64::MAX))
+    }
+
+    pub(super) async fn lease(&self) -> Result<Lease, StoreError> {
+        match timeout(self.timeout, self.general.acquire()).await {
+            Ok(Ok(connection)) => Ok(Lease(connection)),
+            Ok(Err(error)) => Err(StoreError::of_connection(&error)),
+            Err(_) => Err(StoreError::Unavailable("no connection in time".to_owned())),
+        }
+    }
+}
+
+// The driver's options print their password.
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").finish_non_exhaustive()
+    }
+}
+
+/// One connection of the general pool, for one function of the store.
+pub(super) struct Lease(PoolConnection<Postgres>);
+
+impl Lease {
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+
+    /// Ends the lease: a connection that is in doubt does not go back to the pool.
+    pub(super) fn settle<T>(
+        self,
+        outcome: Result<Result<T, sqlx::Error>, Elapsed>,
+    ) -> Result<T, StoreError> {
+        let fault = match outcome {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => StoreError::of_statement(&error),
+            Err(_) => StoreError::InDoubt,
+        };
+        if fault.ends_connection() {
+            drop(self.0.detach());
+        }
+        Err(fault)
+    }
+}
+
+/// The options of a connection string. Statements are never logged: the driver
+/// would do so at levels of its own.
+pub(super) fn parse(url: &Secret<String>) -> Result<PgConnectOptions, StoreError> {
+    PgConnectOptions::from_str(url.expose())
+        .map(ConnectOptions::disable_statement_logging)
+        .map_err(|_| StoreError::BadUrl)
+}

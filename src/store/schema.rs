@@ -1,0 +1,168 @@
+//! The schema: what this release needs, what the database has, and the way
+//! from one to the other. Replicas only ask; `migrate` is an operator's act.
+
+use std::time::Duration;
+
+use sqlx::migrate::Migrator;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Connection};
+use time::Date;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::connect::{DatabaseSettings, Store};
+use super::error::StoreError;
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
+
+/// How many daily partitions of the audit are there from today on: today and seven ahead.
+pub const PARTITION_DAYS: i32 = 8;
+
+/// Held while migrating, so that two releases do not do it at once ("toolgate" in ASCII).
+const LOCK: i64 = 0x746f_6f6c_6761_7465;
+
+/// How long to wait for another process that migrates.
+const LOCK_PATIENCE: Duration = Duration::from_mins(2);
+
+/// What the database's schema is to this release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaState {
+    /// What this release needs.
+    Current,
+    /// Older: `toolgate migrate` has not run yet.
+    Behind,
+    /// Newer: this release must not touch it.
+    Newer,
+}
+
+/// Brings the database's schema to what this release needs and makes the
+/// audit's partitions from `today` on. Waits for another process that does the
+/// same; refuses a database that a newer release has migrated.
+pub async fn migrate(settings: &DatabaseSettings<'_>, today: Date) -> Result<(), StoreError> {
+    let store = Store::connect(settings)?;
+    let options = store
+        .direct()
+        .clone()
+        .application_name("toolgate migrate")
+        .options([("lock_timeout", "10s")]);
+    let mut connection = connect(&options, settings.timeout).await?;
+    lock(&mut connection).await?;
+    let outcome = apply(&mut connection, today).await;
+    // The lock goes with the connection, however this one ends.
+    let _ = timeout(settings.timeout, connection.close()).await;
+    outcome
+}
+
+impl Store {
+    /// What the database's schema is to this release: asked by readiness.
+    pub async fn schema_state(&self) -> Result<SchemaState, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(self.timeout(), newest_applied(lease.connection())).await;
+        Ok(state(lease.settle(outcome)?))
+    }
+
+    /// Makes the audit's daily partitions that are missing, `PARTITION_DAYS` from
+    /// `today` on, and says how many tables it made. Safe to run anywhere at any time.
+    #[tracing::instrument(name = "db.audit.partition", level = "debug", skip_all)]
+    pub async fn insert_partitions(&self, today: Date) -> Result<i32, StoreError> {
+        let mut connection = connect(self.direct(), self.timeout()).await?;
+        make_partitions(&mut connection, today).await
+    }
+}
+
+async fn connect(options: &PgConnectOptions, limit: Duration) -> Result<PgConnection, StoreError> {
+    match timeout(limit, options.connect()).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(error)) => Err(StoreError::of_connection(&error)),
+        Err(_) => Err(StoreError::Unavailable("no connection in time".to_owned())),
+    }
+}
+
+/// Tries and sleeps rather than waits: a session that waits for a lock holds
+/// a snapshot, and concurrent index builds wait for that.
+async fn lock(connection: &mut PgConnection) -> Result<(), StoreError> {
+    let patience = Instant::now() + LOCK_PATIENCE;
+    loop {
+        let locked = sqlx::query_scalar!(r#"SELECT pg_try_advisory_lock($1) AS "locked!""#, LOCK)
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(|error| StoreError::of_statement(&error))?;
+        if locked {
+            return Ok(());
+        }
+        if Instant::now() > patience {
+            return Err(StoreError::Migration(
+                "another process has been migrating for two minutes".to_owned(),
+            ));
+        }
+        sleep(Duration::from_millis(250)).await;
+    }
+}
+
+async fn apply(connection: &mut PgConnection, today: Date) -> Result<(), StoreError> {
+    let fault = |error: sqlx::Error| StoreError::of_statement(&error);
+    let encoding = sqlx::query_scalar!(r#"SELECT current_setting('server_encoding') AS "name!""#)
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(fault)?;
+    if encoding != "UTF8" {
+        return Err(StoreError::Migration(format!(
+            "the database's encoding is {encoding}; it must be UTF8, or records would be lost"
+        )));
+    }
+    let applied = newest_applied(&mut *connection).await.map_err(fault)?;
+    if state(applied) == SchemaState::Newer {
+        return Err(StoreError::SchemaNewer {
+            found: applied.unwrap_or_default(),
+            known: newest_known(),
+        });
+    }
+    // `locking` off: the lock is ours, taken by trying.
+    let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
+    migrator
+        .set_locking(false)
+        .run_direct(None, &mut *connection, false)
+        .await
+        .map_err(|error| StoreError::Migration(error.to_string()))?;
+    make_partitions(connection, today).await.map(drop)
+}
+
+async fn make_partitions(connection: &mut PgConnection, today: Date) -> Result<i32, StoreError> {
+    sqlx::query_scalar!(
+        r#"SELECT audit_make_partitions($1, $2) AS "made!""#,
+        today,
+        PARTITION_DAYS
+    )
+    .fetch_one(connection)
+    .await
+    .map_err(|error| StoreError::of_statement(&error))
+}
+
+async fn newest_applied(connection: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
+    let exists =
+        sqlx::query_scalar!(r#"SELECT to_regclass('_sqlx_migrations') IS NOT NULL AS "exists!""#)
+            .fetch_one(&mut *connection)
+            .await?;
+    if !exists {
+        return Ok(None);
+    }
+    // Not checked when compiled: the table is made by the driver, not by a migration.
+    sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
+        .fetch_one(connection)
+        .await
+}
+
+fn newest_known() -> i64 {
+    MIGRATIONS
+        .iter()
+        .map(|migration| migration.version)
+        .max()
+        .unwrap_or_default()
+}
+
+fn state(applied: Option<i64>) -> SchemaState {
+    match applied {
+        Some(found) if found > newest_known() => SchemaState::Newer,
+        Some(found) if found == newest_known() => SchemaState::Current,
+        _ => SchemaState::Behind,
+    }
+}
