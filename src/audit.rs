@@ -12,15 +12,17 @@ pub mod chain;
 mod compose;
 mod event;
 mod facts;
+mod job;
 mod lane;
 mod refusals;
 mod search;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub use auditor::{AuditFault, AuditReceipt, AuditSettings, Auditor, ReceiptKind, Recorded};
 pub use facts::{ArgumentsRecord, CallFacts, Finish, Outcome};
-pub use lane::{AuditObserver, LaneName, Unobserved};
+pub use job::{AuditObserver, LaneName, Unobserved};
 pub use search::{Entry, Filter, Page, SearchFault, search};
 pub use tail::Tail;

@@ -83,23 +83,28 @@ pub fn random<const N: usize>() -> [u8; N] {
     bytes
 }
 
-fn uuid_v7(clock: &dyn Clock) -> Uuid {
-    let millis = clock.now().unix_timestamp_nanos() / 1_000_000;
+fn uuid_v7(at: OffsetDateTime) -> Uuid {
+    let millis = at.unix_timestamp_nanos() / 1_000_000;
     Builder::from_unix_timestamp_millis(u64::try_from(millis).unwrap_or(0), &random::<10>())
         .into_uuid()
 }
 
 /// A new call id: `UUIDv7` of the clock's time.
 pub fn new_call_id(clock: &dyn Clock) -> CallId {
-    CallId(uuid_v7(clock))
+    CallId(uuid_v7(clock.now()))
+}
+
+/// A new call id of another time than now.
+pub fn call_id_at(at: OffsetDateTime) -> CallId {
+    CallId(uuid_v7(at))
 }
 
 /// A new replica id.
 pub fn new_replica_id(clock: &dyn Clock) -> ReplicaId {
-    ReplicaId(uuid_v7(clock))
+    ReplicaId(uuid_v7(clock.now()))
 }
 
 /// A new session id.
 pub fn new_session_id(clock: &dyn Clock) -> SessionId {
-    SessionId(uuid_v7(clock))
+    SessionId(uuid_v7(clock.now()))
 }

@@ -8,6 +8,7 @@
 pub mod audit_calls;
 pub mod audit_chain;
 pub mod audit_events;
+pub mod audit_rows;
 mod connect;
 pub mod embedded;
 mod error;

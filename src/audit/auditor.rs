@@ -12,7 +12,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use super::event::Event;
 use super::facts::{CallFacts, Finish};
-use super::lane::{Answer, AuditObserver, BUDGET, Fallback, Job, Lane, LaneName};
+use super::job::{Answer, AuditObserver, Fallback, Job, LaneName};
+use super::lane::{BUDGET, Lane};
 use super::refusals::Refusals;
 use crate::clock::SharedClock;
 use crate::config::Durability;

@@ -33,7 +33,7 @@ use time::OffsetDateTime;
 use uuid::Uuid;
 
 use crate::store::audit_chain::StoredEvent;
-use crate::store::audit_events::{Measures, StoredBody, StoredCaller};
+use crate::store::audit_rows::{Measures, StoredBody, StoredCaller};
 
 /// The version of the format above.
 pub const FORMAT: u8 = 1;
@@ -220,6 +220,7 @@ pub fn link(previous: &Digest, leaf: &Digest) -> Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::audit::event::hexadecimal;
 
     fn sample() -> Leaf<'static> {
         Leaf {
@@ -252,13 +253,9 @@ mod tests {
     #[test]
     fn the_format_does_not_change_by_accident() {
         let leaf = sample().digest();
-        let text: String = leaf.iter().map(|byte| format!("{byte:02x}")).collect();
-        insta::assert_snapshot!(text, @"2c5ba0915e16420a5af11ee3c5e26ce520119a277883ec7055a232f14e1c9eea");
-        let text: String = link(&GENESIS, &leaf)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        insta::assert_snapshot!(text, @"16e1a4e816809b66fc65f3f6dc1a17b10ba450f2383a2dd1f3377167ce450a35");
+        insta::assert_snapshot!(hexadecimal(&leaf), @"2c5ba0915e16420a5af11ee3c5e26ce520119a277883ec7055a232f14e1c9eea");
+        let link = link(&GENESIS, &leaf);
+        insta::assert_snapshot!(hexadecimal(&link), @"16e1a4e816809b66fc65f3f6dc1a17b10ba450f2383a2dd1f3377167ce450a35");
     }
 
     #[test]

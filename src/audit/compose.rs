@@ -9,7 +9,7 @@ use time::Date;
 use super::chain::{Digest, GENESIS, Leaf, caller_digest, link};
 use super::event::{Caller, Event};
 use crate::clock::random;
-use crate::store::audit_events::{BodyRow, CallerRow, EventBatch, EventRow, StoredCaller};
+use crate::store::audit_rows::{BodyRow, CallerRow, EventBatch, EventKey, EventRow, StoredCaller};
 
 /// Where a chain stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,7 @@ pub(super) struct Ledger {
     heads: HashMap<String, Head>,
     callers: HashMap<Date, HashMap<Caller, KnownCaller>>,
     next_caller: i32,
+    last: Option<EventKey>,
 }
 
 /// A batch, and what will be known once it is durable.
@@ -58,6 +59,44 @@ impl Ledger {
             writer,
             ..Self::default()
         }
+    }
+
+    /// Its id.
+    pub(super) fn writer(&self) -> i32 {
+        self.writer
+    }
+
+    /// The last event that became durable.
+    pub(super) fn last(&self) -> Option<EventKey> {
+        self.last
+    }
+
+    pub(super) fn forget_names(&mut self) {
+        self.names.clear();
+    }
+
+    pub(super) fn forget_callers(&mut self) {
+        self.callers.clear();
+    }
+
+    /// Whether the ids in `composed` still stand for what `events` say.
+    pub(super) fn agrees<'a>(
+        &self,
+        composed: &Composed,
+        events: impl Iterator<Item = &'a Event>,
+    ) -> bool {
+        events.zip(&composed.batch.events).all(|(event, row)| {
+            let id = |name: Option<&str>| name.and_then(|name| self.names.get(name).copied());
+            row.writer == self.writer
+                && Some(row.tenant) == id(Some(&event.tenant))
+                && row.version == id(event.version)
+                && row.tool == id(event.tool.as_deref())
+                && row.upstream == id(event.upstream.as_deref())
+                && row.upstream_tool == id(event.upstream_tool.as_deref())
+                && row.definition == id(event.definition.as_deref())
+                && row.configuration == id(event.configuration.as_deref())
+                && row.outcome == id(event.outcome.as_deref())
+        })
     }
 
     /// The names of `events` whose ids are not known yet.
@@ -237,6 +276,12 @@ impl Ledger {
 
     /// A batch is durable: what it brought is known from now on.
     pub(super) fn advance(&mut self, composed: Composed) {
+        self.last = composed
+            .batch
+            .events
+            .last()
+            .map(EventRow::key)
+            .or(self.last);
         self.heads.extend(composed.heads);
         self.next_caller = composed.next_caller;
         for ((day, caller), known) in composed.callers {

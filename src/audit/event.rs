@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use time::{OffsetDateTime, UtcOffset};
 
-use super::chain::{Digest, body_digest};
+use super::chain::body_digest;
 use super::facts::{CallFacts, Finish};
 use crate::clock::random;
 use crate::ids::{CallId, ClientId, TenantId};
-use crate::store::audit_events::{Measures, StoredBody};
+use crate::protocol::Version;
+use crate::store::audit_rows::{Measures, StoredBody};
 
 /// Kinds of event. Numbers from 16 on are for events that are not calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -209,11 +210,11 @@ impl Event {
         Self {
             linked: facts.first_call,
             caller: Some(caller),
-            version: facts.version.map(|version| version.as_str()),
+            version: facts.version.map(Version::as_str),
             tool: resolved.then(|| name(&facts.tool)),
             upstream: facts.upstream.as_ref().map(|id| name(id.as_str())),
             upstream_tool: facts.upstream_tool.as_deref().map(name),
-            definition: facts.definition_digest.as_ref().map(hexadecimal),
+            definition: facts.definition_digest.map(|digest| hexadecimal(&digest)),
             configuration: Some(hexadecimal(&facts.config_digest)),
             measures: Measures {
                 request_bytes: Some(size(facts.request_bytes)),
@@ -289,11 +290,12 @@ fn name(text: &str) -> String {
     storable(text, NAME_MAX, &mut Marks::default())
 }
 
-fn hexadecimal(digest: &Digest) -> String {
+/// Lower-case hexadecimal digits.
+pub(super) fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
     ];
-    digest
+    bytes
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 15])
         .filter_map(|digit| DIGITS.get(usize::from(digit)))

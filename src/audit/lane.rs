@@ -10,16 +10,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
 use super::auditor::AuditFault;
-use super::compose::{Composed, Ledger};
+use super::compose::Composed;
 use super::event::Event;
+use super::job::{AuditObserver, Fallback, Job, LaneName};
 use super::refusals::Refusals;
-use crate::clock::{ManualClock, SharedClock, new_call_id};
+use super::writer::{Failed, Settled, Writer};
+use crate::clock::{SharedClock, call_id_at};
 use crate::ids::ReplicaId;
-use crate::store::audit_events::AuditConnection;
 use crate::store::{Store, StoreError};
 
 /// The most events of one commit.
@@ -35,104 +36,21 @@ const LATER: Duration = Duration::from_millis(250);
 /// The most events kept for later that nobody waits for.
 const KEPT_MAX: usize = 50_000;
 
-/// Which lane.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(i16)]
-pub enum LaneName {
-    /// `started` events: calls wait for these before dispatch.
-    Started = 1,
-    /// `finished` events: answers wait for these.
-    Finished = 2,
-    /// Refusals, which never wait in a dispatched call's batch nor make it wait.
-    Refused = 3,
-}
-
-impl LaneName {
-    /// The word for metrics and logs.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Started => "started",
-            Self::Finished => "finished",
-            Self::Refused => "refused",
-        }
-    }
-}
-
-/// Told what the lanes do; wired to metrics by the program.
-pub trait AuditObserver: Send + Sync + 'static {
-    /// A batch of `size` events became durable, `took` after it was begun.
-    fn batch(&self, lane: LaneName, size: usize, took: Duration);
-    /// `events` could not be made durable in time.
-    fn failure(&self, lane: LaneName, events: usize);
-}
-
-/// Observes nothing.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unobserved;
-
-impl AuditObserver for Unobserved {
-    fn batch(&self, _: LaneName, _: usize, _: Duration) {}
-    fn failure(&self, _: LaneName, _: usize) {}
-}
-
-/// What becomes of an event when its commit fails, or succeeds after its waiter was told that it failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fallback {
-    /// Given up; if it is durable after all, this is its outcome.
-    Correct(&'static str),
-    /// Given up; if it is durable after all, it is right as it stands.
-    Drop,
-    /// Written later: it tells what happened whether or not anybody waits.
-    Keep,
-}
-
-pub(super) type Answer = Result<(), AuditFault>;
-
-/// An event on its way.
-#[derive(Debug)]
-pub(super) struct Job {
-    pub(super) event: Event,
-    pub(super) waiter: Option<oneshot::Sender<Answer>>,
-    pub(super) fallback: Fallback,
-}
-
-impl Job {
-    fn unwaited(event: Event) -> Self {
-        Self {
-            event,
-            waiter: None,
-            fallback: Fallback::Keep,
-        }
-    }
-}
-
 /// A batch that may or may not be durable, and whose waiters have been told that it is not.
 struct Unresolved {
     composed: Composed,
     jobs: Vec<Job>,
 }
 
-/// How writing a batch ended, where it did not end well.
-enum Failed {
-    /// Nothing was written.
-    Away(StoreError),
-    /// Something was sent and never answered.
-    InDoubt(Composed),
-    /// The database refuses these values.
-    Poisoned(StoreError),
-}
-
 pub(super) struct Lane {
-    pub(super) name: LaneName,
-    pub(super) replica: ReplicaId,
-    pub(super) clock: SharedClock,
-    pub(super) observer: Arc<dyn AuditObserver>,
+    name: LaneName,
+    clock: SharedClock,
+    observer: Arc<dyn AuditObserver>,
     /// Whether the last batch became durable: callers that need not wait look at this.
     pub(super) healthy: Arc<AtomicBool>,
     /// Counts to write once a second; the refusals' lane alone has them.
-    pub(super) refusals: Option<Arc<Refusals>>,
-    connection: AuditConnection,
-    ledger: Option<Ledger>,
+    refusals: Option<Arc<Refusals>>,
+    writer: Writer,
     unresolved: Option<Unresolved>,
     kept: Vec<Job>,
 }
@@ -148,13 +66,11 @@ impl Lane {
     ) -> Self {
         Self {
             name,
-            replica,
-            clock,
+            clock: Arc::clone(&clock),
             observer,
             healthy: Arc::new(AtomicBool::new(true)),
             refusals,
-            connection: store.audit_connection(),
-            ledger: None,
+            writer: Writer::new(name, replica, clock, store.audit_connection()),
             unresolved: None,
             kept: Vec::new(),
         }
@@ -190,7 +106,7 @@ impl Lane {
                 "The audit closes with events that could not be written."
             );
         }
-        self.connection.close().await;
+        self.writer.close().await;
     }
 
     /// One round: first what is in doubt, then what was kept, then `jobs`,
@@ -209,6 +125,9 @@ impl Lane {
         if kept > 0 {
             parts.push(self.kept.drain(..kept).collect());
         }
+        if parts.is_empty() {
+            return true;
+        }
         let well = self.write_parts(parts, until).await;
         self.healthy.store(well, Ordering::Relaxed);
         well
@@ -223,7 +142,8 @@ impl Lane {
                 continue;
             }
             let begun = Instant::now();
-            match self.write(&part, until).await {
+            let once = !self.healthy.load(Ordering::Relaxed);
+            match self.writer.write(&part, until, once).await {
                 Ok(()) => {
                     self.observer.batch(self.name, part.len(), begun.elapsed());
                     self.answer(part);
@@ -249,99 +169,6 @@ impl Lane {
         well
     }
 
-    /// Writes one batch, again and again until `until` while it may still help.
-    /// A batch in doubt is sent again as it is, under the same keys and the same
-    /// places in the chain: what is there already is left alone.
-    async fn write(&mut self, jobs: &[Job], until: Instant) -> Result<(), Failed> {
-        let mut in_doubt: Option<Composed> = None;
-        let mut pause = Duration::from_millis(20);
-        loop {
-            let (composed, again) = match in_doubt.take() {
-                Some(composed) => (Ok(composed), true),
-                None => (self.compose(jobs, until).await, false),
-            };
-            let fault = match composed {
-                Ok(composed) => match self.connection.insert_events(&composed.batch, until).await {
-                    Ok(new) => {
-                        self.commit(composed, new, again);
-                        return Ok(());
-                    }
-                    Err(fault @ StoreError::Rejected { .. }) => {
-                        return Err(Failed::Poisoned(fault));
-                    }
-                    Err(fault) => {
-                        if again || fault == StoreError::InDoubt {
-                            in_doubt = Some(composed);
-                        }
-                        fault
-                    }
-                },
-                Err(fault @ StoreError::Rejected { .. }) => return Err(Failed::Poisoned(fault)),
-                Err(fault) => fault,
-            };
-            // While the database is known to be away one attempt is enough:
-            // callers are refused at once rather than after two seconds.
-            let hopeless = in_doubt.is_none() && !self.healthy.load(Ordering::Relaxed);
-            if hopeless || Instant::now() + pause >= until {
-                return Err(match in_doubt {
-                    Some(composed) => Failed::InDoubt(composed),
-                    None => Failed::Away(fault),
-                });
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(LATER);
-        }
-    }
-
-    /// Rows for `jobs`. Registers the writer at first, and asks for the ids of new names.
-    async fn compose(&mut self, jobs: &[Job], until: Instant) -> Result<Composed, StoreError> {
-        let mut ledger = match self.ledger.take() {
-            Some(ledger) => ledger,
-            None => Ledger::new(
-                self.connection
-                    .insert_writer(self.replica, self.name as i16, self.clock.now(), until)
-                    .await?,
-            ),
-        };
-        ledger.forget_excess();
-        let unknown = ledger.unknown_names(jobs.iter().map(|job| &job.event));
-        let learned = if unknown.is_empty() {
-            Ok(Vec::new())
-        } else {
-            self.connection.insert_names(&unknown, until).await
-        };
-        let composed = learned.and_then(|names| {
-            ledger.learn(names);
-            ledger
-                .compose(jobs.iter().map(|job| &job.event))
-                .ok_or(StoreError::Inconsistent("audit name"))
-        });
-        self.ledger = Some(ledger);
-        // The batch itself has not been sent: nothing of it is in doubt.
-        composed.map_err(|fault| match fault {
-            StoreError::InDoubt => StoreError::Unavailable("connection lost".to_owned()),
-            other => other,
-        })
-    }
-
-    /// A batch is durable.
-    fn commit(&mut self, composed: Composed, new: u64, again: bool) {
-        let events = composed.batch.events.len();
-        // All of it is new, or, sent again, none. Anything else means that
-        // somebody used a call id twice, and verification will say so too.
-        if new != events as u64 && !(again && new == 0) {
-            tracing::error!(
-                lane = self.name.name(),
-                events,
-                new,
-                "A call id was used twice; the audit's chain has a gap."
-            );
-        }
-        if let Some(ledger) = &mut self.ledger {
-            ledger.advance(composed);
-        }
-    }
-
     /// Tells the waiters, and notes a correction for each who did not wait so long.
     fn answer(&mut self, jobs: Vec<Job>) {
         for mut job in jobs {
@@ -365,28 +192,25 @@ impl Lane {
     /// Settles the batch in doubt, if there is one. Only an answer from the
     /// database settles it: everything else leaves it in doubt.
     async fn resolve(&mut self, until: Instant) -> bool {
-        let Some(unresolved) = self.unresolved.take() else {
+        let Some(Unresolved { composed, jobs }) = self.unresolved.take() else {
             return true;
         };
-        let batch = &unresolved.composed.batch;
-        match self.connection.insert_events(batch, until).await {
-            Ok(new) => {
-                self.commit(unresolved.composed, new, true);
-                for job in &unresolved.jobs {
+        match self.writer.settle(composed, &jobs, until).await {
+            Ok(Settled::There) => {
+                for job in &jobs {
                     self.correct(job);
                 }
                 true
             }
-            Err(StoreError::Rejected { .. }) => {
-                // Refused for its values: so it was the first time, and nothing of it is there.
-                let kept = unresolved.jobs.into_iter();
-                for job in kept.filter(|job| job.fallback == Fallback::Keep) {
+            Ok(Settled::Missing) => {
+                let jobs = jobs.into_iter();
+                for job in jobs.filter(|job| job.fallback == Fallback::Keep) {
                     self.keep(job);
                 }
                 true
             }
-            Err(_) => {
-                self.unresolved = Some(unresolved);
+            Err(composed) => {
+                self.unresolved = Some(Unresolved { composed, jobs });
                 self.healthy.store(false, Ordering::Relaxed);
                 false
             }
@@ -455,10 +279,9 @@ impl Lane {
         let now = self.clock.now();
         for (key, count) in refusals.take((!all).then_some(now)) {
             let at = time::OffsetDateTime::from_unix_timestamp(key.second).unwrap_or(now);
-            // The id is of that second too: look-ups go by ids.
-            let then = ManualClock::new(at);
             self.keep(Job::unwaited(Event::counted(
-                new_call_id(&then),
+                // Of that second too: look-ups go by ids.
+                call_id_at(at),
                 at,
                 &key.tenant,
                 key.client.as_ref(),

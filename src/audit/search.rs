@@ -3,7 +3,7 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::event::Marks;
+use super::event::{Marks, hexadecimal};
 use super::facts::ArgumentsRecord;
 use crate::ids::CallId;
 use crate::protocol::Version;
@@ -243,10 +243,10 @@ impl From<CallRow> for Entry {
             arguments_mode: row.arguments_mode.and_then(mode),
             arguments: row.arguments,
             arguments_bytes: row.arguments_bytes,
-            arguments_digest: row.arguments_digest.as_deref().map(hex),
+            arguments_digest: row.arguments_digest.as_deref().map(hexadecimal),
             escaped: marks & Marks::NUL_ESCAPED != 0,
             cut: marks & Marks::CUT != 0,
-            trace_id: row.trace_id.as_deref().map(hex),
+            trace_id: row.trace_id.as_deref().map(hexadecimal),
             definition_digest: row.definition_digest,
             config_digest: row.configuration_digest,
         }
@@ -271,10 +271,6 @@ fn millis(micros: i64) -> f64 {
     micros as f64 / 1_000.0
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn unhex(text: &str) -> Option<Vec<u8>> {
     if text.len() != 32 || !text.is_ascii() {
         return None;
@@ -291,7 +287,7 @@ mod tests {
     #[test]
     fn a_trace_id_is_32_digits_and_nothing_else() {
         assert_eq!(
-            unhex("0af7651916cd43dd8448eb211c80319c").map(|id| hex(&id)),
+            unhex("0af7651916cd43dd8448eb211c80319c").map(|id| hexadecimal(&id)),
             Some("0af7651916cd43dd8448eb211c80319c".to_owned())
         );
         assert_eq!(unhex("0af7"), None);

@@ -8,7 +8,7 @@ use time::OffsetDateTime;
 use super::search::{Entry, Filter, SearchFault};
 use crate::ids::CallId;
 use crate::store::Store;
-use crate::store::audit_calls::{CallQuery, Order};
+use crate::store::audit_calls::{CallQuery, Order, floor_id};
 
 /// Commits do not become visible in the order of their call ids: what is looked
 /// at begins this long before what was seen last.
@@ -113,9 +113,7 @@ impl Tail {
     /// The next look begins a little before now; what lies before that need not be remembered.
     fn move_on(&mut self, now: OffsetDateTime) {
         self.after = self.after.max(now - OVERLAP);
-        let floor = self.after - OVERLAP;
-        let millis = u64::try_from(floor.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
-        let floor = CallId(uuid::Uuid::from_u128(u128::from(millis) << 80));
+        let floor = CallId(floor_id(self.after - OVERLAP));
         self.seen = self.seen.split_off(&floor);
     }
 

@@ -207,7 +207,7 @@ impl Bounds {
 }
 
 /// The lowest call id of a moment (RFC 9562 §5.7: 48 bits of milliseconds first).
-fn floor_id(at: OffsetDateTime) -> Uuid {
+pub fn floor_id(at: OffsetDateTime) -> Uuid {
     let millis = u64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(0);
     Uuid::from_u128(u128::from(millis) << 80)
 }

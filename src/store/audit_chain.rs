@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::audit_events::{Measures, StoredBody, StoredCaller};
+use super::audit_rows::{Measures, StoredBody, StoredCaller};
 use super::connect::Store;
 use super::error::StoreError;
 use crate::ids::TenantId;

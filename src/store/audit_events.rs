@@ -8,157 +8,15 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
-use time::{Date, OffsetDateTime};
+use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::audit_rows::{EventBatch, EventKey};
 use super::connect::Store;
 use super::error::StoreError;
-use crate::ids::{CallId, ReplicaId};
-
-/// A row of `audit_events`. Texts are ids of `audit_names`.
-#[derive(Clone, Debug)]
-pub struct EventRow {
-    /// When, to the microsecond.
-    pub at: OffsetDateTime,
-    /// Position in the chain of writer and tenant, from 1.
-    pub sequence: i64,
-    /// The call.
-    pub call_id: CallId,
-    /// The first call of a multi-round exchange.
-    pub linked_call_id: Option<CallId>,
-    /// Kind of event.
-    pub event: i16,
-    /// Who writes.
-    pub writer: i32,
-    /// Whose call.
-    pub tenant: i32,
-    /// A row of `audit_callers` of the same writer and day.
-    pub caller: Option<i32>,
-    /// Protocol revision.
-    pub version: Option<i32>,
-    /// Exposed name, when it was resolved.
-    pub tool: Option<i32>,
-    /// The upstream.
-    pub upstream: Option<i32>,
-    /// The tool's name there.
-    pub upstream_tool: Option<i32>,
-    /// Digest of the tool's definition, as a name.
-    pub definition: Option<i32>,
-    /// Digest of the configuration, as a name.
-    pub configuration: Option<i32>,
-    /// 1 redacted, 2 full (sealed), 3 digest, 4 none.
-    pub arguments_mode: Option<i16>,
-    /// How it ended.
-    pub outcome: Option<i32>,
-    /// Sizes and times of the event.
-    pub measures: Measures,
-    /// Trace id, 16 bytes.
-    pub trace_id: Option<Vec<u8>>,
-    /// Digest of all the above.
-    pub leaf: [u8; 32],
-    /// Digest of the previous link and this leaf.
-    pub link: [u8; 32],
-}
-
-/// The numbers of an event.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Measures {
-    /// Bytes of the request.
-    pub request_bytes: Option<i32>,
-    /// Bytes of the arguments as they came.
-    pub arguments_bytes: Option<i32>,
-    /// Bytes of the answer.
-    pub response_bytes: Option<i32>,
-    /// Time in the upstream, in microseconds.
-    pub upstream_micros: Option<i64>,
-    /// Time from the request to the answer, in microseconds.
-    pub total_micros: Option<i64>,
-    /// How many refusals one row stands for.
-    pub refused_count: Option<i64>,
-}
-
-/// A row of `audit_bodies`.
-#[derive(Clone, Debug)]
-pub struct BodyRow {
-    /// The call.
-    pub call_id: CallId,
-    /// The event's day, UTC.
-    pub day: Date,
-    /// Kind of event.
-    pub event: i16,
-    /// What the body says.
-    pub body: StoredBody,
-}
-
-/// What a body says, and the salt and digest that bind it to its event.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredBody {
-    /// 1 a NUL was escaped, 2 the arguments were cut.
-    pub marks: i16,
-    /// Absent once erased.
-    pub salt: Option<Vec<u8>>,
-    /// SHA-256 of salt and body.
-    pub digest: Vec<u8>,
-    /// SHA-256 of the arguments as they came.
-    pub arguments_digest: Option<Vec<u8>>,
-    /// The excerpt.
-    pub arguments: Option<String>,
-    /// A tool's name that was not resolved: a caller's text.
-    pub tool: Option<String>,
-    /// Why it ended so.
-    pub reason: Option<String>,
-    /// What sanitising found.
-    pub findings: Option<String>,
-}
-
-/// A row of `audit_callers`.
-#[derive(Clone, Debug)]
-pub struct CallerRow {
-    /// The day, UTC.
-    pub day: Date,
-    /// The writer that numbers it.
-    pub writer: i32,
-    /// Its number.
-    pub caller: i32,
-    /// Who it is.
-    pub stored: StoredCaller,
-}
-
-/// Who called, and the salt and digest that bind it to its events.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct StoredCaller {
-    /// Absent once erased.
-    pub salt: Option<Vec<u8>>,
-    /// SHA-256 of salt and caller.
-    pub digest: Vec<u8>,
-    /// `iss`.
-    pub issuer: Option<String>,
-    /// `sub`.
-    pub subject: Option<String>,
-    /// OAuth client.
-    pub client: Option<String>,
-    /// Grant.
-    pub grant: Option<String>,
-    /// `jti`.
-    pub token_id: Option<String>,
-    /// Address.
-    pub address: Option<String>,
-    /// What the client says it is.
-    pub client_info: Option<String>,
-}
-
-/// Everything that one commit brings.
-#[derive(Clone, Debug, Default)]
-pub struct EventBatch {
-    /// Events, in order of their sequences.
-    pub events: Vec<EventRow>,
-    /// Their bodies.
-    pub bodies: Vec<BodyRow>,
-    /// Callers that no earlier batch brought.
-    pub callers: Vec<CallerRow>,
-}
+use crate::ids::ReplicaId;
 
 /// A connection of the audit's own: held by one lane, made when it is needed,
 /// dropped whenever it is in doubt.
@@ -167,6 +25,7 @@ pub struct AuditConnection {
     slots: Arc<Semaphore>,
     timeout: Duration,
     live: Option<(PgConnection, OwnedSemaphorePermit)>,
+    generation: u64,
 }
 
 impl Store {
@@ -177,12 +36,21 @@ impl Store {
             slots: self.audit_slots(),
             timeout: self.timeout(),
             live: None,
+            generation: 0,
         }
     }
 }
 
 impl AuditConnection {
-    /// The id of the writer that `lane` of `replica` is; registers it when it is new.
+    /// Connects if need be, and says which connection it is: another number is
+    /// another connection, and perhaps another server, which after a failover
+    /// need not have everything that the one before had.
+    pub async fn ready(&mut self, until: Instant) -> Result<u64, StoreError> {
+        self.connect(until).await?;
+        Ok(self.generation)
+    }
+
+    /// The id of the writer that `lane` of `replica` is, and whether it had to be registered.
     #[tracing::instrument(name = "db.audit.insert_writer", level = "debug", skip_all)]
     pub async fn insert_writer(
         &mut self,
@@ -190,10 +58,10 @@ impl AuditConnection {
         lane: i16,
         started_at: OffsetDateTime,
         until: Instant,
-    ) -> Result<i32, StoreError> {
+    ) -> Result<(i32, bool), StoreError> {
         let connection = self.connect(until).await?;
         let outcome = limit(until, async {
-            sqlx::query!(
+            let registered = sqlx::query!(
                 "INSERT INTO audit_writers (replica_id, lane, started_at) VALUES ($1, $2, $3)
                  ON CONFLICT DO NOTHING",
                 replica.0,
@@ -202,14 +70,35 @@ impl AuditConnection {
             )
             .execute(&mut *connection)
             .await?;
-            sqlx::query_scalar!(
+            let id = sqlx::query_scalar!(
                 "SELECT writer_id FROM audit_writers WHERE replica_id = $1 AND lane = $2",
                 replica.0,
                 lane
             )
             .fetch_one(&mut *connection)
-            .await
+            .await?;
+            Ok((id, registered.rows_affected() == 1))
         })
+        .await;
+        self.settle(outcome)
+    }
+
+    /// Whether an event is there, by its key.
+    #[tracing::instrument(name = "db.audit.find", level = "debug", skip_all)]
+    pub async fn has_event(&mut self, key: EventKey, until: Instant) -> Result<bool, StoreError> {
+        let connection = self.connect(until).await?;
+        let outcome = limit(
+            until,
+            sqlx::query_scalar!(
+                r#"SELECT EXISTS (
+                       SELECT FROM audit_events WHERE call_id = $1 AND event = $2 AND at = $3
+                   ) AS "there!""#,
+                key.call_id.0,
+                key.event,
+                key.at
+            )
+            .fetch_one(connection),
+        )
         .await;
         self.settle(outcome)
     }
@@ -284,7 +173,10 @@ impl AuditConnection {
                 Ok::<_, sqlx::Error>((self.options.connect().await?, slot))
             };
             self.live = match timeout_at(until, connecting).await {
-                Ok(Ok(live)) => Some(live),
+                Ok(Ok(live)) => {
+                    self.generation += 1;
+                    Some(live)
+                }
                 Ok(Err(error)) => return Err(StoreError::of_connection(&error)),
                 Err(_) => return Err(StoreError::Unavailable("no connection in time".to_owned())),
             };
@@ -326,6 +218,8 @@ fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
     rows.iter().map(value).collect()
 }
 
+/// Durability is our promise: no default of a role or a database decides it,
+/// nor what a pooler makes of a session. So the statement itself says so.
 #[expect(
     clippy::too_many_lines,
     reason = "one statement, one line a column: cut up it would only be harder to check"
@@ -333,7 +227,9 @@ fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
 async fn insert(connection: &mut PgConnection, batch: &EventBatch) -> Result<u64, sqlx::Error> {
     let (events, bodies, callers) = (&batch.events, &batch.bodies, &batch.callers);
     let done = sqlx::query!(
-        "WITH new_callers AS (
+        "WITH durable AS (
+             SELECT set_config('synchronous_commit', 'on', true)
+         ), new_callers AS (
              INSERT INTO audit_callers (day, writer_id, caller_id, salt, digest, issuer, subject,
                  client, grant_id, token_id, address, client_info)
              SELECT * FROM UNNEST($26::date[], $27::int4[], $28::int4[], $29::bytea[], $30::bytea[],
@@ -352,12 +248,12 @@ async fn insert(connection: &mut PgConnection, batch: &EventBatch) -> Result<u64
              total_micros, refused_count, writer_id, tenant_id, caller_id, version_id, tool_id,
              upstream_id, upstream_tool_id, definition_id, configuration_id, outcome_id,
              request_bytes, arguments_bytes, response_bytes, event, arguments_mode, trace_id, leaf, link)
-         SELECT * FROM UNNEST($1::timestamptz[], $2::int8[], $3::uuid[], $4::uuid[], $5::int8[],
+         SELECT new.* FROM durable, UNNEST($1::timestamptz[], $2::int8[], $3::uuid[], $4::uuid[], $5::int8[],
                  $6::int8[], $7::int8[], $8::int4[], $9::int4[], $10::int4[],
                  $11::int4[], $12::int4[], $13::int4[], $14::int4[], $15::int4[],
                  $16::int4[], $17::int4[], $18::int4[], $19::int4[], $20::int4[],
                  $21::int2[], $22::int2[], $23::bytea[], $24::bytea[], $25::bytea[])
-         ON CONFLICT DO NOTHING",
+         AS new ON CONFLICT DO NOTHING",
         &column(events, |row| row.at),
         &column(events, |row| row.sequence),
         &column(events, |row| row.call_id.0),

@@ -49,23 +49,32 @@ impl Store {
     /// made when they are first needed, so that a server starts while the
     /// database is away.
     pub fn connect(settings: &DatabaseSettings<'_>) -> Result<Self, StoreError> {
-        let limit = settings.timeout.as_millis().to_string();
         let base = parse(settings.url)?;
-        // Search plans depend much on what is filtered by: plans made without
-        // the values are poor ones.
-        let general = base.clone().application_name("toolgate").options([
-            ("statement_timeout", limit.as_str()),
-            ("lock_timeout", limit.as_str()),
-            ("idle_in_transaction_session_timeout", limit.as_str()),
-            ("plan_cache_mode", "force_custom_plan"),
-        ]);
-        // Durability is our promise: no role's or database's default decides it.
-        let audit = base.application_name("toolgate audit").options([
-            ("synchronous_commit", "on"),
-            ("statement_timeout", limit.as_str()),
-            ("lock_timeout", limit.as_str()),
-            ("idle_in_transaction_session_timeout", limit.as_str()),
-        ]);
+        let general = base.clone().application_name("toolgate");
+        let audit = base.application_name("toolgate audit");
+        // A direct connection string besides means that `url` leads through a
+        // transaction pooler: what a session asks for would be refused there, or
+        // meet some other session. Our own clocks and statements must do then.
+        let (general, audit) = if settings.direct_url.is_some() {
+            (general, audit)
+        } else {
+            let limit = settings.timeout.as_millis().to_string();
+            let limits = [
+                ("statement_timeout", limit.as_str()),
+                ("lock_timeout", limit.as_str()),
+                ("idle_in_transaction_session_timeout", limit.as_str()),
+            ];
+            (
+                // Search plans depend much on what is filtered by: plans made
+                // without the values are poor ones.
+                general
+                    .options(limits)
+                    .options([("plan_cache_mode", "force_custom_plan")]),
+                audit
+                    .options(limits)
+                    .options([("synchronous_commit", "on")]),
+            )
+        };
         let slots = settings.audit_connections.max(AUDIT_LANES);
         Ok(Self {
             general: PgPoolOptions::new()

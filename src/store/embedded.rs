@@ -3,8 +3,9 @@
 //! as durable as any other (`fsync` stays on: the audit relies on it).
 //!
 //! Knows nothing of what is stored. Layout of the directory:
-//! `data` (the cluster), `run` (its socket), `password`, `log`, `lock` and,
-//! where the machine has no Postgres, `binaries`.
+//! `data` (the cluster), `run` (its socket and log), `password`, `lock` and,
+//! where the machine has no Postgres, `binaries`. As root only what the server
+//! writes is given to its user, never the directory itself.
 
 mod account;
 mod binaries;
@@ -145,8 +146,7 @@ impl Embedded {
         let lock = lock(&place)?;
         let account = Account::choose(&place.data())?;
         if let Some(account) = &account {
-            account.check_reach(&place.directory)?;
-            account.own(&place.directory)?;
+            account.check_reach(&place.data())?;
         }
         let binaries = Binaries::find(settings, &place, account.as_ref()).await?;
         let cluster = Cluster::new(place, binaries, account);

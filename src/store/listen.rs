@@ -24,7 +24,7 @@ pub enum Wake {
 /// Waits for the messages of one replica. Reconnects by itself, for as long as
 /// it takes; while it cannot, it still wakes to poll.
 pub struct Listener {
-    pool: PgPool,
+    connections: PgPool,
     channel: String,
     poll: Duration,
     connected: Option<PgListener>,
@@ -38,14 +38,14 @@ impl Store {
     /// Listens for `replica`, and wakes every `poll` whatever happens. Connects
     /// when it is first waited for.
     pub fn listen(&self, replica: ReplicaId, poll: Duration) -> Listener {
-        let pool = PgPoolOptions::new()
+        let connections = PgPoolOptions::new()
             .max_connections(1)
             .acquire_timeout(self.timeout())
             .max_lifetime(None)
             .idle_timeout(None)
             .connect_lazy_with(self.direct().clone().application_name("toolgate listen"));
         Listener {
-            pool,
+            connections,
             channel: channel(replica),
             poll,
             connected: None,
@@ -58,11 +58,11 @@ impl Listener {
     /// The next reason to look at the messages. Safe to drop and call again:
     /// what a dropped wait might have missed is found by the next poll.
     pub async fn next(&mut self) -> Wake {
-        let Some(listener) = &mut self.connected else {
+        let Some(waiting) = &mut self.connected else {
             self.connect().await;
             return Wake::Poll;
         };
-        match timeout(self.poll, listener.try_recv()).await {
+        match timeout(self.poll, waiting.try_recv()).await {
             Ok(Ok(Some(notification))) => {
                 Uuid::parse_str(notification.payload()).map_or(Wake::Poll, Wake::Message)
             }
@@ -78,10 +78,10 @@ impl Listener {
 
     async fn connect(&mut self) {
         let connecting = async {
-            let mut listener = PgListener::connect_with(&self.pool).await?;
-            listener.eager_reconnect(false);
-            listener.listen(&self.channel).await?;
-            Ok::<_, sqlx::Error>(listener)
+            let mut fresh = PgListener::connect_with(&self.connections).await?;
+            fresh.eager_reconnect(false);
+            fresh.listen(&self.channel).await?;
+            Ok::<_, sqlx::Error>(fresh)
         };
         match timeout(self.limit, connecting).await {
             Ok(Ok(listener)) => self.connected = Some(listener),

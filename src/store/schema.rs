@@ -21,7 +21,7 @@ pub const PARTITION_DAYS: i32 = 8;
 const LOCK: i64 = 0x746f_6f6c_6761_7465;
 
 /// How long to wait for another process that migrates.
-const LOCK_PATIENCE: Duration = Duration::from_secs(120);
+const LOCK_PATIENCE: Duration = Duration::from_mins(2);
 
 /// What the database's schema is to this release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,14 +11,19 @@ use tokio::sync::OnceCell;
 
 use super::embedded::{Embedded, EmbeddedSettings};
 use super::{DatabaseSettings, Store, migrate};
-use crate::clock::{Clock, SystemClock, random};
+use crate::clock::{Clock, SystemClock, new_session_id};
 use crate::secret::Secret;
 
 /// A server of its own, gone with all its data when the process is.
 pub(crate) struct TestServer {
     pub(crate) embedded: Embedded,
     pub(crate) directory: PathBuf,
-    _watchdog: Child,
+    _watchdog: Watchdog,
+}
+
+/// Waits for the end of this process, or for being dropped.
+pub(crate) struct Watchdog {
+    _child: Child,
 }
 
 /// A migrated database of its own.
@@ -30,16 +35,20 @@ pub(crate) struct TestDatabase {
 static SHARED: OnceCell<TestServer> = OnceCell::const_new();
 static TEMPLATE: OnceCell<()> = OnceCell::const_new();
 
+/// A name that nobody else has, for a database or a directory.
+pub(crate) fn fresh_name() -> String {
+    format!("t{}", new_session_id(&SystemClock).0.simple())
+}
+
 /// A scratch directory that nobody else has.
 pub(crate) fn scratch() -> PathBuf {
-    let name: String = random::<6>().iter().map(|b| format!("{b:02x}")).collect();
-    std::env::temp_dir().join(format!("toolgate-test-{name}"))
+    std::env::temp_dir().join(format!("toolgate-test-{}", fresh_name()))
 }
 
 /// Ends the server and removes its directory once this process is gone,
 /// however it ended: its end of the pipe closes then.
-pub(crate) fn watchdog(directory: &Path) -> Child {
-    Command::new("sh")
+pub(crate) fn watchdog(directory: &Path) -> Watchdog {
+    let child = Command::new("sh")
         .arg("-c")
         .arg(
             "cat >/dev/null; p=$(head -n 1 \"$0/data/postmaster.pid\" 2>/dev/null); \
@@ -50,7 +59,8 @@ pub(crate) fn watchdog(directory: &Path) -> Child {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .unwrap()
+        .unwrap();
+    Watchdog { _child: child }
 }
 
 /// Starts a server of its own, for tests that stop or kill it.
@@ -77,7 +87,7 @@ pub(crate) async fn database() -> TestDatabase {
     let server = SHARED.get_or_init(server).await;
     let url = server.embedded.url();
     TEMPLATE.get_or_init(|| migrated(url)).await;
-    let name = format!("t{}", random::<8>().map(|b| format!("{b:02x}")).concat());
+    let name = fresh_name();
     run(
         &named(url, "postgres"),
         &format!("CREATE DATABASE {name} TEMPLATE toolgate"),

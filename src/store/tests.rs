@@ -10,8 +10,8 @@ use uuid::Uuid;
 use super::embedded::{Embedded, EmbeddedFault};
 use super::listen::Wake;
 use super::testing::{
-    connect, database, database_settings, named, now, number, run, scratch, server, settings,
-    watchdog,
+    connect, database, database_settings, fresh_name, named, now, number, run, scratch, server,
+    settings, watchdog,
 };
 use super::{PARTITION_DAYS, SchemaState, StoreError, migrate};
 use crate::clock::{SystemClock, new_replica_id, new_session_id};
@@ -21,7 +21,7 @@ use crate::protocol::LogLevel;
 #[tokio::test]
 async fn an_empty_database_is_behind_until_it_is_migrated_even_by_two_at_once() {
     let database = database().await;
-    let name = format!("e{}", fresh().simple());
+    let name = fresh_name();
     run(&database.url, &format!("CREATE DATABASE {name}")).await;
     let url = named(&database.url, &name);
     let store = connect(&url);

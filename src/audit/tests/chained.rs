@@ -12,10 +12,10 @@ pub(super) async fn assert_whole(store: &Store, tenant: &str) {
     let since = SystemClock.now() - time::Duration::days(2);
     for (writer, head) in store.list_chains(&tenant, since).await.unwrap() {
         let events = store.list_chain(&tenant, writer, 0, 10_000).await.unwrap();
-        assert_eq!(events.len() as i64, head, "writer {writer}");
+        assert_eq!(i64::try_from(events.len()), Ok(head), "writer {writer}");
         let mut previous = GENESIS;
-        for (at, event) in events.iter().enumerate() {
-            assert_eq!(event.sequence, at as i64 + 1, "writer {writer}");
+        for (sequence, event) in (1..).zip(&events) {
+            assert_eq!(event.sequence, sequence, "writer {writer}");
             if let Some(caller) = &event.caller
                 && let Some(salt) = &caller.salt
             {

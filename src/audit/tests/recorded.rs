@@ -5,7 +5,8 @@ use futures_util::future::join_all;
 use super::*;
 use crate::audit::{AuditFault, ReceiptKind};
 use crate::config::Durability;
-use crate::store::testing::{database, number, run};
+use crate::store::DatabaseSettings;
+use crate::store::testing::{database, database_settings, number, run};
 
 #[tokio::test]
 async fn a_call_is_on_record_before_it_runs_and_its_outcome_before_it_is_told() {
@@ -206,4 +207,31 @@ async fn an_auditor_that_is_closed_has_written_everything_and_takes_no_more() {
     assert_eq!(late.unwrap_err(), AuditFault::Closed);
     let late = auditor.finish(recorded, ended(Outcome::Ok)).await;
     assert_eq!(late.unwrap_err(), AuditFault::Closed);
+}
+
+#[tokio::test]
+async fn no_default_of_the_database_makes_a_commit_less_durable() {
+    let database = database().await;
+    run(
+        &database.url,
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET synchronous_commit = off',
+             current_database()); END $$;
+         CREATE FUNCTION durable() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             IF current_setting('synchronous_commit') <> 'on' THEN
+                 RAISE EXCEPTION SQLSTATE '23514';
+             END IF; RETURN NEW; END $$;
+         CREATE TRIGGER durable BEFORE INSERT ON audit_events
+         FOR EACH ROW EXECUTE FUNCTION durable()",
+    )
+    .await;
+    // Straight, and as through a pooler, where sessions cannot be asked for anything.
+    let pooled = DatabaseSettings {
+        direct_url: Some(&database.url),
+        ..database_settings(&database.url)
+    };
+    for store in [database.store, Store::connect(&pooled).unwrap()] {
+        let (auditor, _) = auditor(&store);
+        let recorded = auditor.start(&facts(), Durability::Strict).await.unwrap();
+        let _ = auditor.finish(recorded, ended(Outcome::Ok)).await.unwrap();
+    }
 }

@@ -184,6 +184,27 @@ async fn a_connection_that_breaks_once_costs_nobody_a_call() {
 }
 
 #[tokio::test]
+async fn a_server_that_took_over_without_the_latest_names_gets_them_again() {
+    let database = database().await;
+    let (auditor, _) = auditor(&database.store);
+    until_it_starts(&auditor).await;
+    run(
+        &database.url,
+        "TRUNCATE audit_names, audit_writers, audit_events, audit_bodies, audit_callers;
+         INSERT INTO audit_names (name) SELECT 'other ' || n FROM generate_series(1, 9) AS n;
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'toolgate audit'",
+    )
+    .await;
+    let facts = until_it_starts(&auditor).await;
+    let entry = entry(&database.store, facts.call_id).await.unwrap();
+    assert_eq!(entry.tool.as_deref(), Some("crm_find"));
+    assert_eq!(entry.subject.as_deref(), Some("alice"));
+    assert_eq!(entry.outcome, "ok");
+    chained::assert_whole(&database.store, "acme").await;
+}
+
+#[tokio::test]
 async fn a_batch_that_is_sent_twice_is_there_once() {
     let database = database().await;
     let (auditor, _) = auditor(&database.store);
@@ -193,14 +214,14 @@ async fn a_batch_that_is_sent_twice_is_there_once() {
     let until = Instant::now() + Duration::from_secs(5);
     let mut connection = database.store.audit_connection();
     let replica = new_replica_id(&SystemClock);
-    let writer = connection
+    let (writer, _) = connection
         .insert_writer(replica, 1, SystemClock.now(), until)
         .await
         .unwrap();
     let again = connection
         .insert_writer(replica, 1, SystemClock.now(), until)
         .await;
-    assert_eq!(again, Ok(writer));
+    assert_eq!(again, Ok((writer, false)));
     let mut ledger = crate::audit::compose::Ledger::new(writer);
     let names = ledger.unknown_names([&event].into_iter());
     ledger.learn(connection.insert_names(&names, until).await.unwrap());

@@ -65,7 +65,7 @@ impl Account {
         })
     }
 
-    /// Whether the account may pass through every directory above `path`.
+    /// Fails where a directory above `path` is closed to the account.
     pub(super) fn check_reach(&self, path: &Path) -> Result<(), EmbeddedFault> {
         match self.closed_above(path) {
             None => Ok(()),

@@ -1,6 +1,7 @@
 //! The cluster itself: made once, configured at every start, driven by
 //! Postgres' own programs.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener};
@@ -9,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tokio::process::Command;
 use tokio::time::timeout;
 
@@ -45,7 +48,7 @@ pub(super) struct Cluster {
 const SOCKET_DIRECTORY_MAX: usize = 107 - "/.s.PGSQL.5432".len();
 
 /// How long one of Postgres' programs may take; recovery after a crash is inside it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 impl Place {
     /// The directory as an absolute path; made when it is missing.
@@ -66,6 +69,10 @@ impl Place {
 
     pub(super) fn data(&self) -> PathBuf {
         self.directory.join("data")
+    }
+
+    fn run(&self) -> PathBuf {
+        self.directory.join("run")
     }
 
     fn password(&self) -> PathBuf {
@@ -103,7 +110,8 @@ fn percent_encoded(path: &Path) -> String {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(byte) {
             text.push(char::from(*byte));
         } else {
-            text.push_str(&format!("%{byte:02X}"));
+            // Writing into a String cannot fail.
+            let _ = write!(text, "%{byte:02X}");
         }
     }
     text
@@ -129,6 +137,7 @@ impl Cluster {
         if unfinished.exists() {
             fs::remove_dir_all(&unfinished).map_err(|source| fault(&unfinished, source))?;
         }
+        self.make(&unfinished)?;
         let arguments = [
             "--auth=scram-sha-256",
             "--username=toolgate",
@@ -162,10 +171,7 @@ impl Cluster {
         {
             return Ok(Secret::new(kept.trim().to_owned()));
         }
-        let fresh: String = random::<32>()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let fresh = URL_SAFE_NO_PAD.encode(random::<32>());
         fs::OpenOptions::new()
             .write(true)
             .create(true)
@@ -180,9 +186,8 @@ impl Cluster {
 
     /// Writes what the server has to know at each start.
     pub(super) fn configure(&self) -> Result<Endpoint, EmbeddedFault> {
-        let run = self.place.directory.join("run");
-        fs::create_dir_all(&run).map_err(|source| fault(&run, source))?;
-        self.own(&run)?;
+        let run = self.place.run();
+        self.make(&run)?;
         let endpoint = if run.as_os_str().len() <= SOCKET_DIRECTORY_MAX {
             Endpoint::Socket(run)
         } else {
@@ -228,9 +233,9 @@ impl Cluster {
     }
 
     pub(super) async fn start(&self) -> Result<(), EmbeddedFault> {
-        let log = self.place.directory.join("log");
+        let log = self.place.run().join("log");
         // One earlier log is kept; what runs for long writes little.
-        let _ = fs::rename(&log, self.place.directory.join("log.old"));
+        let _ = fs::rename(&log, self.place.run().join("log.old"));
         let mut start = self.command("pg_ctl");
         start
             .args(["start", "--silent", "--wait", "--timeout=100", "--pgdata"])
@@ -264,6 +269,16 @@ impl Cluster {
         ])
         .arg(self.place.data());
         run("pg_ctl stop", stop).await
+    }
+
+    /// A directory that is closed to everyone but the server.
+    fn make(&self, path: &Path) -> Result<(), EmbeddedFault> {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| fault(path, source))?;
+        self.own(path)
     }
 
     fn own(&self, path: &Path) -> Result<(), EmbeddedFault> {
