@@ -238,8 +238,10 @@ impl<'a> Reader<'a> {
         let ends_line = matches!(rest.get(len), None | Some(b'\n' | b'\r' | b'\\'));
         let kept = soft_end(token, rest.get(len).copied());
         let whole_line = ends_line && starts_line(self.text, name.start);
+        // `password: Type,` is code; nothing of the kind ends a line of settings.
+        let is_type = kept < token.len() && is_type_like(token.get(..kept)?);
         let tight = match joint {
-            Joint::Assignment { spaced } => whole_line || !spaced,
+            Joint::Assignment { spaced } => !spaced || (whole_line && !is_type),
             Joint::Element => true,
             Joint::Table | Joint::Words => false,
         };
@@ -248,6 +250,10 @@ impl<'a> Reader<'a> {
             form: if tight { Form::Tight } else { Form::Loose },
         })
     }
+}
+
+fn is_type_like(token: &[u8]) -> bool {
+    token.iter().all(|b| b.is_ascii_alphabetic() || *b == b'_')
 }
 
 /// Bytes of a bare token without what only separates it from the next thing: a

@@ -206,7 +206,9 @@ fn is_reference(value: &str) -> bool {
         "${", "$(", "{{", "<", "%(", "#{", "[", "@{", "{%", "$ENV", "!vault", "!secret", "!Ref",
         "!Sub", "!GetAtt", "!ENV", "ENC[",
     ];
-    if starts.iter().any(|start| value.starts_with(start)) {
+    let value = value.trim_start_matches(['&', '*']);
+    let is_format = value.starts_with('{') && value.contains('}');
+    if is_format || starts.iter().any(|start| value.starts_with(start)) {
         return true;
     }
     if let Some(name) = value.strip_prefix('$') {
@@ -247,7 +249,7 @@ fn is_member(value: &str) -> bool {
     let (path, index) = value.split_once('[').unwrap_or((value, ""));
     let mut parts = 0;
     let named = path
-        .split(['.', '?'])
+        .split(['.', '?', ':'])
         .filter(|part| !part.is_empty())
         .all(|part| {
             parts += 1;
@@ -269,26 +271,42 @@ fn is_path(value: &str) -> bool {
         value
             .split('/')
             .filter(|part| !part.is_empty())
-            .all(|part| is_wordy(part) && part.len() < 40)
+            .all(|part| part.len() < 4 || (is_wordy(part) && part.len() < 40))
     };
     prefixed || (rooted && value.matches('/').count() > 1 && wordy())
 }
 
-/// Nothing but words and short numbers between separators: `prod-db-main`.
+/// Nothing but words and a few digits: `prod-db-main`, `PrivateDecryptingKey2`.
 pub(super) fn is_wordy(value: &str) -> bool {
-    value
-        .split(|c: char| !c.is_ascii_alphanumeric())
-        .filter(|part| !part.is_empty())
-        .all(|part| {
-            let letters = part.bytes().all(|b| b.is_ascii_alphabetic());
-            let digits = part.bytes().all(|b| b.is_ascii_digit());
-            let tail_number = part.trim_end_matches(|c: char| c.is_ascii_digit());
-            let numbered = part.len() - tail_number.len() <= 2
-                && !tail_number.is_empty()
-                && tail_number.bytes().all(|b| b.is_ascii_alphabetic());
-            (letters || numbered) && case_changes(part) <= 3 && part.len() < 24
-                || (digits && part.len() <= 4)
+    let digits = value.bytes().filter(u8::is_ascii_digit).count();
+    let mut segments = 0;
+    let mut letters = 0;
+    let all_words = value
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .filter(|segment| !segment.is_empty())
+        .all(|segment| {
+            segments += 1;
+            letters += segment.len();
+            is_word(segment)
+        });
+    let numbers_only = segments == 0 && value.split('-').all(|part| part.len() <= 4);
+    numbers_only || (all_words && digits <= 5 && letters >= 3 * segments && segments > 0)
+}
+
+/// Letters of one case, or in camel case: a capital begins a word of three.
+fn is_word(segment: &str) -> bool {
+    let bytes = segment.as_bytes();
+    let one_case =
+        bytes.iter().all(u8::is_ascii_lowercase) || bytes.iter().all(u8::is_ascii_uppercase);
+    let camel = || {
+        (0..bytes.len()).all(|at| match bytes.get(at..) {
+            Some([capital, rest @ ..]) if capital.is_ascii_uppercase() => {
+                rest.len() >= 2 && rest.iter().take(2).all(u8::is_ascii_lowercase)
+            }
+            _ => true,
         })
+    };
+    one_case && segment.len() < 24 || camel()
 }
 
 fn case_changes(part: &str) -> usize {

@@ -183,12 +183,16 @@ pub(super) fn scheme_credentials(
     let len = run(bytes, from, 4096, |b| {
         b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_' | b'~' | b'+' | b'/' | b'=')
     });
-    let value = text.get(from..from + len)?.trim_end_matches('.');
+    let value = text.get(from..from + len)?;
+    // `eyJhbGciOi...` is the beginning of a token, as documents show it.
+    let is_cut = value.ends_with("...");
+    let value = value.trim_end_matches('.');
     let range = from..from + value.len();
     if is_basic {
         return Some((range, is_basic_pair(value).then_some("basic_auth")));
     }
-    Some((range, judge::is_strong(value).then_some("bearer_token")))
+    let is_secret = !is_cut && judge::is_strong(value);
+    Some((range, is_secret.then_some("bearer_token")))
 }
 
 /// The offset of the letter before a literal that leaves out its first, so that

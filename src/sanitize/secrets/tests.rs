@@ -67,6 +67,9 @@ fn look_alikes_stay() {
         "Set-Cookie: theme=dark; Path=/; Expires=Wed, 21 Oct 2026 07:28:00 GMT",
         "public_key = \"9Cnzj4p4WGeKLs1Pt8QuKUpRKfFLfRYC9AIKjbJTWit\" key_name: prod-cmk",
         "[REDACTED:password] token=[REDACTED:github_token] password: [REDACTED]",
+        "pub lpszPassword: ::windows_sys::core::PCWSTR,\n    NtPassword: UNICODE_STRING,\n    private_key: PrivateDecryptingKey,",
+        "if let Some(password) = &self.pg_password {}\n println!(\"password: {err:?}\")",
+        "Authorization: Bearer eyJhbGciOiJIUzI1NiIs...",
         "lorem ipsum dolor sit amet, consectetur adipiscing elit: secret gardens and token gestures",
     ];
     for row in rows {
