@@ -123,7 +123,14 @@ async fn serve(
         std::time::Duration::ZERO,
     ));
     let snapshot = app.current.load_full();
-    snapshot::fill(&app.catalog, &snapshot.config, &app.outgoing, &snapshot.credentials, &app.clock).await?;
+    snapshot::fill(
+        &app.catalog,
+        &snapshot.config,
+        &app.outgoing,
+        &snapshot.credentials,
+        &app.clock,
+    )
+    .await?;
     app.lifecycle.started();
     announce(&listening);
     tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");

@@ -107,7 +107,10 @@ impl Dispatcher {
             .catalog
             .upstream(&tool.upstream)
             .ok_or(DispatchFault::Gone)?;
-        let settings = self.catalog.settings(&tool.upstream).ok_or(DispatchFault::Gone)?;
+        let settings = self
+            .catalog
+            .settings(&tool.upstream)
+            .ok_or(DispatchFault::Gone)?;
         let breaker = self.breaker(&origin.tenant, tool, settings.breaker);
         breaker
             .admit(Instant::now())

@@ -134,7 +134,7 @@ impl Pipeline {
         let missing = visibility::missing_scopes(context, &tool);
         if !missing.is_empty() {
             return Err(Refusal::MissingScopes {
-                needed: tool.rule.scopes.clone()
+                needed: tool.rule.scopes.clone(),
             });
         }
         let admission = match &tool.rule.class {
@@ -207,11 +207,7 @@ impl Pipeline {
         record: &Record,
         cleaned: Result<CleanResult, Refusal>,
     ) -> Answered {
-        match self
-            .auditor
-            .finish(recorded, record.finish(&cleaned))
-            .await
-        {
+        match self.auditor.finish(recorded, record.finish(&cleaned)).await {
             Ok(receipt) => Answered {
                 outcome: cleaned,
                 receipt: Some(receipt),

@@ -55,7 +55,10 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
 async fn heartbeat(app: Arc<App>) {
     let mut away = false;
     loop {
-        let beat = app.store.insert_replica(app.id, None, env!("CARGO_PKG_VERSION")).await;
+        let beat = app
+            .store
+            .insert_replica(app.id, None, env!("CARGO_PKG_VERSION"))
+            .await;
         match (&beat, away) {
             (Err(error), false) => tracing::warn!(%error, "The heartbeat could not be written."),
             (Ok(()), true) => tracing::info!("The database is back."),
@@ -81,7 +84,9 @@ async fn hear(app: Arc<App>) {
         for message in messages {
             match Json::parse(Bytes::from(message.body), &JsonLimits::CALLER) {
                 Ok(message) => app.server.heard(&message).await,
-                Err(error) => tracing::warn!(%error, "A message from another replica could not be read."),
+                Err(error) => {
+                    tracing::warn!(%error, "A message from another replica could not be read.")
+                }
             }
         }
     }
@@ -130,7 +135,9 @@ async fn tidy_rows(app: &App) -> Result<(), StoreError> {
     app.store.delete_dead_replicas(STALE_SECONDS).await?;
     let lifetime = app.current.load().config.server.session_lifetime.0;
     let now = app.clock.now();
-    app.store.delete_expired_sessions(now, now - lifetime).await?;
+    app.store
+        .delete_expired_sessions(now, now - lifetime)
+        .await?;
     Ok(())
 }
 

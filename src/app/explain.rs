@@ -36,7 +36,9 @@ pub async fn explain(
         Arc::clone(&clock),
     )?);
     let tenants = Tenants::new(&loaded.config);
-    let rules = tenants.get(tenant).ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
+    let rules = tenants
+        .get(tenant)
+        .ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
     let catalog = Catalog::new(Arc::new(Sanitizer::new()));
     snapshot::fill(&catalog, &loaded.config, &outgoing, &credentials, &clock).await?;
     let explanation = visibility::explain(&rules, roles, scopes, &catalog.view(tenant), tool);

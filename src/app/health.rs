@@ -53,7 +53,16 @@ impl App {
     }
 
     fn required_upstreams(&self) -> String {
-        let away: Vec<String> = self.catalog.missing().iter().map(ToString::to_string).collect();
-        if away.is_empty() { String::new() } else { format!("away: {}", away.join(", ")) }
+        let away: Vec<String> = self
+            .catalog
+            .missing()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        if away.is_empty() {
+            String::new()
+        } else {
+            format!("away: {}", away.join(", "))
+        }
     }
 }

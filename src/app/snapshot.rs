@@ -12,8 +12,8 @@ use crate::config::{self, Config, Loaded};
 use crate::credentials::Credentials;
 use crate::http::{Base, EdgeLimiter, Snapshot};
 use crate::identity::Identity;
-use crate::outgoing::Outgoing;
 use crate::ids::UpstreamId;
+use crate::outgoing::Outgoing;
 use crate::tenancy::Tenants;
 use crate::upstream;
 
@@ -56,9 +56,12 @@ pub(super) async fn fill(
     clock: &SharedClock,
 ) -> anyhow::Result<()> {
     let build = |id: &UpstreamId, settings: &config::Upstream| {
-        upstream::build(id.clone(), settings, outgoing, clock).with_context(|| format!("upstreams.{id}"))
+        upstream::build(id.clone(), settings, outgoing, clock)
+            .with_context(|| format!("upstreams.{id}"))
     };
-    catalog.reconfigure(config, Arc::clone(credentials), build).await
+    catalog
+        .reconfigure(config, Arc::clone(credentials), build)
+        .await
 }
 
 impl App {
@@ -80,7 +83,14 @@ impl App {
                 "This part of the configuration changed; it takes effect at the next start."
             );
         }
-        fill(&self.catalog, &next.config, &self.outgoing, &next.credentials, &self.clock).await?;
+        fill(
+            &self.catalog,
+            &next.config,
+            &self.outgoing,
+            &next.credentials,
+            &self.clock,
+        )
+        .await?;
         self.streams.reconfigure(next.config.streams);
         self.current.store(Arc::new(next));
         self.epoch.send_modify(|epoch| *epoch += 1);

@@ -87,14 +87,14 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
 
 async fn search(options: Options) -> anyhow::Result<ExitCode> {
     let store = app::reader(&super::check::load(&options.config)?).await?;
-    let cursor = options.cursor.as_deref().map(str::parse).transpose().context("--cursor is no UUID")?.map(CallId);
-    let page = audit::search(
-        &store,
-        &filter(&options)?,
-        cursor,
-        options.limit,
-    )
-    .await?;
+    let cursor = options
+        .cursor
+        .as_deref()
+        .map(str::parse)
+        .transpose()
+        .context("--cursor is no UUID")?
+        .map(CallId);
+    let page = audit::search(&store, &filter(&options)?, cursor, options.limit).await?;
     for entry in &page.entries {
         print_entry(entry, options.json)?;
     }
@@ -121,7 +121,8 @@ fn filter(options: &Options) -> anyhow::Result<Filter> {
         .as_deref()
         .map(str::parse)
         .transpose()
-        .context("--call-id is no UUID")?.map(CallId);
+        .context("--call-id is no UUID")?
+        .map(CallId);
     Ok(Filter {
         since: options
             .since
@@ -181,7 +182,11 @@ fn line(entry: &Entry) -> String {
     if entry.count > 1 {
         let _ = write!(line, "  {} times", entry.count);
     }
-    for (name, part) in [("", &entry.reason), ("found ", &entry.findings), ("arguments ", &entry.arguments)] {
+    for (name, part) in [
+        ("", &entry.reason),
+        ("found ", &entry.findings),
+        ("arguments ", &entry.arguments),
+    ] {
         if let Some(part) = part.as_ref().filter(|part| !part.is_empty()) {
             let _ = write!(line, "  {name}{part}");
         }

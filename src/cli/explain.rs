@@ -40,7 +40,11 @@ pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|role| Role::new(role.as_str()))
         .collect();
-    let scopes: BTreeSet<Scope> = options.scope.iter().map(|scope| Scope::new(scope.as_str())).collect();
+    let scopes: BTreeSet<Scope> = options
+        .scope
+        .iter()
+        .map(|scope| Scope::new(scope.as_str()))
+        .collect();
     let scopes = (!scopes.is_empty()).then_some(&scopes);
     let explanation = app::explain(&loaded, &tenant, &roles, scopes, &options.tool).await?;
     if options.json {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 
 use crate::sample::{self, Kind};
@@ -14,7 +15,9 @@ pub(super) struct Options {
 }
 
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
-    let kind: Kind = options.kind.parse().map_err(anyhow::Error::msg)?;
+    let names = Kind::ALL.map(Kind::name).join(", ");
+    let kind = Kind::parse(&options.kind)
+        .with_context(|| format!("no sample tools `{}`; there are {names}", options.kind))?;
     sample::serve(kind, tokio::io::stdin(), tokio::io::stdout()).await?;
     Ok(ExitCode::SUCCESS)
 }

@@ -8,9 +8,9 @@ use http::HeaderName;
 
 use super::CredentialFault;
 use crate::config::{HeaderCredential, WatchedFile};
-use crate::upstream::Credential;
 use crate::ids::UpstreamId;
 use crate::secret::Secret;
+use crate::upstream::Credential;
 
 /// One configured header; its value is read again when the file changes.
 pub(super) struct HeaderFile {

@@ -177,7 +177,12 @@ pub(super) async fn method(
     }
 }
 
-async fn set_level(server: &Server, inbound: &Inbound, request: &Request, session: &Session) -> Result<Json, Refusal> {
+async fn set_level(
+    server: &Server,
+    inbound: &Inbound,
+    request: &Request,
+    session: &Session,
+) -> Result<Json, Refusal> {
     let level = request
         .params
         .as_ref()
@@ -190,7 +195,10 @@ async fn set_level(server: &Server, inbound: &Inbound, request: &Request, sessio
             let names = LogLevel::ALL.map(LogLevel::as_str).join(", ");
             Refusal::MalformedParams(format!("`params.level` must be one of {names}"))
         })?;
-    server.sessions.set_log_level(inbound.context.tenant_id(), session, level).await;
+    server
+        .sessions
+        .set_log_level(inbound.context.tenant_id(), session, level)
+        .await;
     server
         .relay
         .broadcast(&relay::session_changed(session.id))
@@ -265,7 +273,11 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
 /// Ends the session: 204, and 404 on every replica afterwards.
 pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
     match session(server, &inbound).await {
-        Ok(session) => match server.sessions.end(inbound.context.tenant_id(), &session).await {
+        Ok(session) => match server
+            .sessions
+            .end(inbound.context.tenant_id(), &session)
+            .await
+        {
             Ok(()) => {
                 server
                     .relay

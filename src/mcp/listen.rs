@@ -168,7 +168,10 @@ fn subscription(watch: Watch, id: RequestId, tools: bool) -> Messages {
                     Stage::Wait => loop {
                         match watch.next().await {
                             Told::ToolsChanged if tools => {
-                                return Some((tools_changed(Some(&id)), Some((watch, Stage::Wait))));
+                                return Some((
+                                    tools_changed(Some(&id)),
+                                    Some((watch, Stage::Wait)),
+                                ));
                             }
                             Told::ToolsChanged => {}
                             Told::End => {

@@ -28,7 +28,15 @@ impl Relay {
     /// Sends to every other live replica. A fault is logged: the caller's own
     /// replica has acted already.
     pub(super) async fn broadcast(&self, message: &Json) {
-        if let Err(error) = self.store.insert_message_for_all(self.own, LIVE_SECONDS, EXCHANGE, message.as_str().as_bytes()).await
+        if let Err(error) = self
+            .store
+            .insert_message_for_all(
+                self.own,
+                LIVE_SECONDS,
+                EXCHANGE,
+                message.as_str().as_bytes(),
+            )
+            .await
         {
             tracing::warn!(%error, "Other replicas could not be told of a change in a session.");
         }

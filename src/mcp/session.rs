@@ -38,7 +38,7 @@ pub enum SessionFault {
 
 /// A session that was found.
 #[derive(Clone, Debug)]
-pub struct Session {
+pub(super) struct Session {
     /// Its id in rows.
     pub(super) id: SessionId,
     /// The revision that `initialize` settled on.
@@ -182,21 +182,47 @@ impl Sessions {
     async fn read(&self, tenant: &TenantId, id: SessionId) -> Result<State, StoreError> {
         let ended = self.store.find_tombstone(tenant, id).await?.is_some();
         let row = self.store.find_session_state(tenant, id).await?;
-        Ok(State { ended, log_level: row.and_then(|row| row.log_level) })
+        Ok(State {
+            ended,
+            log_level: row.and_then(|row| row.log_level),
+        })
     }
 
     /// Remembers the session's log level.
-    pub(super) async fn set_log_level(&self, tenant: &TenantId, session: &Session, level: LogLevel) {
-        if let Err(error) = self.store.update_log_level(tenant, session.id, level, self.clock.now()).await {
+    pub(super) async fn set_log_level(
+        &self,
+        tenant: &TenantId,
+        session: &Session,
+        level: LogLevel,
+    ) {
+        if let Err(error) = self
+            .store
+            .update_log_level(tenant, session.id, level, self.clock.now())
+            .await
+        {
             tracing::warn!(%error, "The log level of a session could not be stored; other replicas do not know it.");
         }
-        self.states.insert(session.id, State { log_level: Some(level), ended: false });
+        self.states.insert(
+            session.id,
+            State {
+                log_level: Some(level),
+                ended: false,
+            },
+        );
     }
 
     /// Ends the session for every replica.
     pub(super) async fn end(&self, tenant: &TenantId, session: &Session) -> Result<(), StoreError> {
-        self.store.insert_tombstone(tenant, session.id, session.expires).await?;
-        self.states.insert(session.id, State { ended: true, log_level: None });
+        self.store
+            .insert_tombstone(tenant, session.id, session.expires)
+            .await?;
+        self.states.insert(
+            session.id,
+            State {
+                ended: true,
+                log_level: None,
+            },
+        );
         Ok(())
     }
 

@@ -91,7 +91,10 @@ impl Record {
                 upstream_tool: None,
                 definition_digest: None,
                 config_digest: attempt.config_digest,
-                arguments: attempt.unread.as_deref().map_or_else(|| ArgumentsRecord::none(b""), ArgumentsRecord::digest),
+                arguments: attempt
+                    .unread
+                    .as_deref()
+                    .map_or_else(|| ArgumentsRecord::none(b""), ArgumentsRecord::digest),
                 client_info: attempt.client_info.clone(),
                 trace_id: attempt.trace_id,
                 request_bytes: attempt.request_bytes as u64,

@@ -19,11 +19,6 @@ impl<T> Untrusted<T> {
     pub(crate) fn open(self) -> T {
         self.0
     }
-
-    /// A look at the value itself. Only `sanitize` may call this.
-    pub(crate) fn peek(&self) -> &T {
-        &self.0
-    }
 }
 
 impl Untrusted<Json> {

@@ -29,19 +29,19 @@ pub(super) const USERS: [User; 3] = [
         name: "alice@acme.test",
         tenant: "acme",
         roles: &["support"],
-        sees: "acme's customers and orders, nothing that deletes",
+        sees: "acme's CRM, but nothing that deletes",
     },
     User {
         name: "admin@acme.test",
         tenant: "acme",
-        roles: &["support", "manager"],
-        sees: "all of acme's tools",
+        roles: &["manager"],
+        sees: "all of acme's CRM",
     },
     User {
         name: "bob@globex.test",
         tenant: "globex",
         roles: &["analyst"],
-        sees: "globex's own tools",
+        sees: "what only reads in globex's warehouse",
     },
 ];
 

@@ -28,7 +28,7 @@ pub(super) fn print(data: &Data, listening: &Listeners) {
         "  toolgate call --token-file alice --url {base}/mcp                                  # the tools that Alice sees"
     );
     println!(
-        "  toolgate call find_customer --args '{{\"query\": \"Ada\"}}' --token-file alice --url {base}/mcp"
+        "  toolgate call crm_find_customer --args '{{\"query\": \"Maria\"}}' --token-file alice --url {base}/mcp"
     );
     println!(
         "  toolgate audit tail --config {folder}/toolgate.yaml                                # every call, as it is recorded"
