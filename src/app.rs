@@ -9,10 +9,13 @@ mod snapshot;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 use crate::audit::{AuditSettings, Auditor};
 use crate::catalog::Catalog;
@@ -21,7 +24,7 @@ use crate::config::{Config, Loaded};
 use crate::dispatch::Dispatcher;
 use crate::http::{self, Edge, Listening, Snapshot};
 use crate::ids::ReplicaId;
-use crate::lifecycle::{self, Lifecycle};
+use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps, Ticks};
 use crate::mcp::{self, Relay, Sessions};
 use crate::outgoing::Outgoing;
@@ -91,67 +94,80 @@ async fn serve(
     database: &Database,
     announce: impl FnOnce(&Listeners),
 ) -> anyhow::Result<()> {
-    let settings = loaded.config.server.clone();
-    let public = bind(settings.listen).await?;
-    let admin = bind(settings.admin_listen).await?;
+    // From here on a signal is an orderly end, also in the middle of the start.
+    let mut signals = Signals::listen()?;
+    let server = loaded.config.server.clone();
+    let (public, admin) = (bind(server.listen).await?, bind(server.admin_listen).await?);
     let listening = Listeners {
         public: public.address,
         admin: admin.address,
     };
     let app = Arc::new(App::build(loaded, database, listening.public)?);
     database.accept_schema(&app.store).await?;
-    let background = background::start(&app);
-    let lifecycle = Arc::clone(&app.lifecycle);
-    let edge = Edge {
-        current: Arc::clone(&app.current),
-        epoch: app.epoch.subscribe(),
-        server: Arc::clone(&app.server),
-        metrics: Arc::clone(&app.metrics),
+    let running = Running::start(&app, public, admin);
+    let opened = tokio::select! {
+        opened = app.open() => opened.map(|()| None),
+        stop = signals.next() => Ok(Some(stop)),
     };
-    let patience = settings.drain_timeout.0;
-    let serving = tokio::spawn(http::serve(
-        public,
-        http::public_router(edge),
-        lifecycle.listeners.clone(),
-        patience,
-    ));
-    let probes = http::admin_router(health::check(&app), Arc::clone(&app.metrics));
-    let probing = tokio::spawn(http::serve(
-        admin,
-        probes,
-        lifecycle.background.clone(),
-        std::time::Duration::ZERO,
-    ));
-    let snapshot = app.current.load_full();
-    snapshot::fill(
-        &app.catalog,
-        &snapshot.config,
-        &app.outgoing,
-        &snapshot.credentials,
-        &app.clock,
-    )
-    .await?;
-    app.lifecycle.started();
-    announce(&listening);
-    tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
+    let stop = match &opened {
+        Ok(None) => {
+            announce(&listening);
+            tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
+            signals.next().await
+        }
+        Ok(Some(stop)) => *stop,
+        Err(_) => Stop::Now,
+    };
+    running.end(&app, stop).await;
+    opened.map(drop)
+}
 
-    let stop = lifecycle::stop_signal().await?;
-    lifecycle.drain(stop, settings.drain_delay.0).await;
-    // Connections and calls end side by side: an answer needs both.
-    let ended = async { tokio::join!(serving, app.server.finish_calls()) };
-    if tokio::time::timeout(patience, ended).await.is_err() {
-        tracing::warn!(
-            "Calls were still running at the end of the drain; their records read `unknown`."
-        );
+/// What runs while the service does.
+struct Running {
+    serving: JoinHandle<()>,
+    probing: JoinHandle<()>,
+    background: TaskTracker,
+}
+
+impl Running {
+    fn start(app: &Arc<App>, public: Listening, admin: Listening) -> Self {
+        let edge = Edge {
+            current: Arc::clone(&app.current),
+            epoch: app.epoch.subscribe(),
+            server: Arc::clone(&app.server),
+            metrics: Arc::clone(&app.metrics),
+        };
+        let closing = app.lifecycle.listeners.clone();
+        let serving = http::serve(public, http::public_router(edge), closing, app.patience());
+        let probes = http::admin_router(health::check(app), Arc::clone(&app.metrics));
+        let ending = app.lifecycle.background.clone();
+        Self {
+            serving: tokio::spawn(serving),
+            probing: tokio::spawn(http::serve(admin, probes, ending, Duration::ZERO)),
+            background: background::start(app),
+        }
     }
-    app.auditor.close().await;
-    app.catalog.shutdown().await;
-    lifecycle.background.cancel();
-    background.wait().await;
-    let _ = probing.await;
-    app.store.close().await;
-    tracing::info!("Stopped.");
-    Ok(())
+
+    /// The drain, then everything in the order in which it is needed no more.
+    async fn end(self, app: &App, stop: Stop) {
+        let delay = app.current.load().config.server.drain_delay.0;
+        app.lifecycle.drain(stop, delay).await;
+        // Connections and calls end side by side: an answer needs both.
+        let ended = async { tokio::join!(self.serving, app.server.finish_calls()) };
+        if tokio::time::timeout(app.patience(), ended).await.is_err() {
+            tracing::warn!(
+                "Calls were still running at the end of the drain; their records read `unknown`."
+            );
+        }
+        app.auditor.close().await;
+        app.catalog.shutdown().await;
+        app.lifecycle.background.cancel();
+        self.background.wait().await;
+        // It has nothing to tell but that it ended.
+        let _ = self.probing.await;
+        app.store.close().await;
+        tracing::info!("Stopped.");
+    }
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
@@ -182,31 +198,24 @@ impl App {
         let lifecycle = Arc::new(Lifecycle::default());
         let snapshot = snapshot::make(&loaded, public, &outgoing, &clock)?;
         let catalog = Catalog::new(Arc::clone(&sanitizer));
-        let pipeline = Arc::new(Pipeline {
-            catalog: Arc::clone(&catalog),
-            limits: Arc::clone(&limits),
-            auditor: Arc::clone(&auditor),
-            sanitizer,
-            dispatcher: Dispatcher::new(Arc::clone(&catalog)),
-            clock: Arc::clone(&clock),
-            metrics: Arc::clone(&metrics),
-        });
-        let lifetime = config.server.session_lifetime.0;
-        let server = Arc::new(mcp::Server::new(mcp::Parts {
-            pipeline,
-            sessions: Sessions::new(
-                keys.sealer(Label::Session),
-                store.clone(),
-                Arc::clone(&clock),
-                lifetime,
-            ),
+        let server = mcp::Server::new(mcp::Parts {
+            pipeline: Arc::new(Pipeline {
+                catalog: Arc::clone(&catalog),
+                limits: Arc::clone(&limits),
+                auditor: Arc::clone(&auditor),
+                sanitizer,
+                dispatcher: Dispatcher::new(Arc::clone(&catalog)),
+                clock: Arc::clone(&clock),
+                metrics: Arc::clone(&metrics),
+            }),
+            sessions: sessions(config, &keys, &store, &clock),
             relay: Relay::new(store.clone(), id),
             cursors: keys.sealer(Label::Cursor),
             streams: Arc::clone(&streams),
             clock: Arc::clone(&clock),
             page_size: config.server.page_size,
             closing: lifecycle.streams.clone(),
-        }));
+        });
         Ok(Self {
             id,
             loaded,
@@ -217,13 +226,43 @@ impl App {
             limits,
             streams,
             catalog,
-            server,
+            server: Arc::new(server),
             metrics,
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             epoch: watch::channel(0).0,
             lifecycle,
         })
     }
+
+    /// Reads what the upstreams offer; then traffic may come.
+    async fn open(&self) -> anyhow::Result<()> {
+        let snapshot = self.current.load_full();
+        snapshot::fill(
+            &self.catalog,
+            &snapshot.config,
+            &self.outgoing,
+            &snapshot.credentials,
+            &self.clock,
+        )
+        .await?;
+        self.lifecycle.started();
+        Ok(())
+    }
+
+    /// How long calls in flight may take when the service stops.
+    fn patience(&self) -> Duration {
+        self.current.load().config.server.drain_timeout.0
+    }
+}
+
+fn sessions(config: &Config, keys: &Keys, store: &Store, clock: &SharedClock) -> Sessions {
+    let lifetime = config.server.session_lifetime.0;
+    Sessions::new(
+        keys.sealer(Label::Session),
+        store.clone(),
+        Arc::clone(clock),
+        lifetime,
+    )
 }
 
 /// The deployment's keys. `config` has made sure that they are named unless the

@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
 
 fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Check(options) => check::run(&options),
+        Command::Check(options) => Ok(check::run(&options)),
         Command::Token(options) => token::run(&options),
         Command::Serve(file) => on_runtime(serve::run(file)),
         Command::Quickstart(options) => on_runtime(quickstart::run(options)),

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 /// The stages of a stop, in order.
@@ -56,17 +56,32 @@ impl Lifecycle {
     }
 }
 
-/// Waits for SIGTERM or SIGINT.
-///
-/// # Errors
-/// When the signals cannot be listened for.
-pub async fn stop_signal() -> std::io::Result<Stop> {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = terminate.recv() => Stop::Orderly,
-        _ = interrupt.recv() => Stop::Now,
-    })
+/// SIGTERM and SIGINT, heard from the moment this is made.
+#[derive(Debug)]
+pub struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    /// Begins to listen.
+    ///
+    /// # Errors
+    /// When the signals cannot be listened for.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next one.
+    pub async fn next(&mut self) -> Stop {
+        tokio::select! {
+            _ = self.terminate.recv() => Stop::Orderly,
+            _ = self.interrupt.recv() => Stop::Now,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -201,7 +201,7 @@ impl Server {
     }
 
     /// Acts on a message from another replica.
-    pub async fn heard(&self, message: &Json) {
-        relay::heard(self, message).await;
+    pub fn heard(&self, message: &Json) {
+        relay::heard(self, message);
     }
 }

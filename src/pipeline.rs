@@ -129,7 +129,7 @@ impl Pipeline {
         let context = &call.context;
         let admission = self.limits.admit(context, Cost::Call)?;
         let view = self.catalog.view(context.tenant_id());
-        let tool = self.seen(context, &view, &call.name)?;
+        let tool = seen(context, &view, &call.name)?;
         record.name_tool(&tool);
         let missing = visibility::missing_scopes(context, &tool);
         if !missing.is_empty() {
@@ -146,17 +146,6 @@ impl Pipeline {
         }
         let valid = arguments::check(&tool, call.arguments.clone())?;
         Ok((valid, admission))
-    }
-
-    fn seen(
-        &self,
-        context: &TenantContext,
-        view: &View,
-        name: &str,
-    ) -> Result<Visible<Tool>, Refusal> {
-        visibility::see(context, view, name).map_err(|_| Refusal::UnknownTool {
-            name: record::shortened(name),
-        })
     }
 
     /// Runs the tool while its events are cleaned and handed on; cleans the result.
@@ -190,7 +179,13 @@ impl Pipeline {
         let (answer, findings) = tokio::join!(running, cleaning);
         record.upstream_took(begun.elapsed(), findings);
         match answer {
-            Ok(untrusted) => result::clean(untrusted, valid.tool(), &self.sanitizer, rules, record),
+            Ok(untrusted) => Ok(result::clean(
+                untrusted,
+                valid.tool(),
+                &self.sanitizer,
+                rules,
+                record,
+            )),
             Err(fault) => {
                 if fault.is_unknown_tool() {
                     self.catalog.suspect(&valid.tool().upstream);
@@ -246,4 +241,10 @@ impl Pipeline {
             },
         }
     }
+}
+
+fn seen(context: &TenantContext, view: &View, name: &str) -> Result<Visible<Tool>, Refusal> {
+    visibility::see(context, view, name).map_err(|_| Refusal::UnknownTool {
+        name: record::shortened(name),
+    })
 }

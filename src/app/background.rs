@@ -21,7 +21,7 @@ const POLL: Duration = Duration::from_secs(1);
 /// Rows of replicas that have been silent for so long, and messages nobody took, may go.
 const STALE_SECONDS: u32 = 3600;
 /// Between tidyings.
-const TIDY: Duration = Duration::from_secs(60);
+const TIDY: Duration = Duration::from_mins(1);
 
 /// Starts everything; all of it ends with `lifecycle.background`.
 pub(super) fn start(app: &Arc<App>) -> TaskTracker {
@@ -83,9 +83,9 @@ async fn hear(app: Arc<App>) {
         };
         for message in messages {
             match Json::parse(Bytes::from(message.body), &JsonLimits::CALLER) {
-                Ok(message) => app.server.heard(&message).await,
+                Ok(message) => app.server.heard(&message),
                 Err(error) => {
-                    tracing::warn!(%error, "A message from another replica could not be read.")
+                    tracing::warn!(%error, "A message from another replica could not be read.");
                 }
             }
         }

@@ -62,11 +62,11 @@ impl Database {
                 "the database has the schema of a newer release; run that release, nothing was changed"
             ),
             Ok(SchemaState::Behind) => {
-                tracing::warn!("The database has an older schema; waiting for `toolgate migrate`.")
+                tracing::warn!("The database has an older schema; waiting for `toolgate migrate`.");
             }
             Ok(SchemaState::Current) => {}
             Err(error) => {
-                tracing::warn!(%error, "The database is away; calls are refused until it is back.")
+                tracing::warn!(%error, "The database is away; calls are refused until it is back.");
             }
         }
         Ok(())

@@ -36,12 +36,12 @@ pub async fn explain(
         Arc::clone(&clock),
     )?);
     let tenants = Tenants::new(&loaded.config);
-    let rules = tenants
+    let decisive = tenants
         .get(tenant)
         .ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
     let catalog = Catalog::new(Arc::new(Sanitizer::new()));
     snapshot::fill(&catalog, &loaded.config, &outgoing, &credentials, &clock).await?;
-    let explanation = visibility::explain(&rules, roles, scopes, &catalog.view(tenant), tool);
+    let explanation = visibility::explain(&decisive, roles, scopes, &catalog.view(tenant), tool);
     catalog.shutdown().await;
     Ok(explanation)
 }

@@ -39,7 +39,7 @@ pub(super) struct Options {
 /// Longest answer that is read.
 const LIMIT: usize = 32 << 20;
 /// How long to wait for it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let token = token(&options)?;

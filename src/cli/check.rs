@@ -19,7 +19,7 @@ pub(super) struct Options {
     json: bool,
 }
 
-pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+pub(super) fn run(options: &Options) -> ExitCode {
     let (faults, wrong) = match config::load(&options.config, &config::environment()) {
         Ok(loaded) => (loaded.warnings, false),
         Err(faults) => (faults.0, true),
@@ -32,11 +32,11 @@ pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
             println!("{} is in order.", options.config.display());
         }
     }
-    Ok(if wrong {
+    if wrong {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
-    })
+    }
 }
 
 /// The configuration for a command that needs one.

@@ -36,7 +36,7 @@ impl KeyExtractor for ByAddress {
 type Settings = GovernorConfig<ByAddress, governor_middleware::NoOp>;
 
 mod governor_middleware {
-    //! The middleware type that tower_governor's builder settles on.
+    //! The middleware type that `tower_governor`'s builder settles on.
     pub(super) type NoOp = governor::middleware::NoOpMiddleware<governor::clock::QuantaInstant>;
 }
 

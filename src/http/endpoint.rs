@@ -69,10 +69,10 @@ async fn handle(
     let base = snapshot.base.of(request.headers(), peer.ip());
     let site = Site {
         edge,
+        snapshot,
         base,
         tenant,
         address,
-        snapshot,
     };
     let context = match site.authenticated(request.headers()).await {
         Ok(context) => context,

@@ -56,6 +56,10 @@ async fn not_found() -> Response {
         .into_response()
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the layer hands its error over"
+)]
 fn limited(error: GovernorError) -> Response {
     match error {
         GovernorError::TooManyRequests { wait_time, .. } => {

@@ -153,7 +153,7 @@ impl Running {
             match next {
                 Next::Done(reply) => return reply.into(),
                 Next::Started if may_stream => {
-                    patience = Some(tokio::time::Instant::now() + PATIENCE)
+                    patience = Some(tokio::time::Instant::now() + PATIENCE);
                 }
                 Next::Message(message) if may_stream => {
                     return Answer::Stream(self.messages(Some(message)));

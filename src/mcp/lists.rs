@@ -25,7 +25,7 @@ pub(super) fn tools(
     let mut listed = ArrayBuilder::new();
     let mut last = None;
     for tool in page {
-        listed.push(&tool.listed(version));
+        listed.push(tool.listed(version));
         last = Some(tool.exposed.as_str());
     }
     let more = begin + server.page_size < visible.len();

@@ -70,7 +70,7 @@ pub(super) fn stream_opened(session: SessionId) -> Json {
 }
 
 /// Acts on a message. One that is not understood is of a newer release, and ignored.
-pub(super) async fn heard(server: &Server, message: &Json) {
+pub(super) fn heard(server: &Server, message: &Json) {
     let text = |key: &str| {
         message
             .get(key)

@@ -19,7 +19,7 @@ use crate::store::{Store, StoreError};
 
 /// How long a session's row is believed without asking again. Changes are
 /// announced between replicas; this bounds a lost announcement.
-const BELIEVED: Duration = Duration::from_secs(60);
+const BELIEVED: Duration = Duration::from_mins(1);
 /// Rows that are kept at most.
 const KEPT: u64 = 100_000;
 /// Longest client name that is sealed in.

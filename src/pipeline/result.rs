@@ -24,26 +24,26 @@ pub(super) fn clean(
     sanitizer: &Sanitizer,
     rules: &config::Sanitize,
     record: &mut Record,
-) -> Result<CleanResult, Refusal> {
+) -> CleanResult {
     if untrusted.is_input_required() {
         record.upstream_failed("asked for input");
-        return Ok(tool_error(
+        return tool_error(
             "The tool asks for input that cannot be relayed to this client. Do not retry.",
-        ));
+        );
     }
     match sanitizer.result(untrusted, rules) {
-        Ok(result) => Ok(fitting(result, tool, record)),
+        Ok(result) => fitting(result, tool, record),
         Err(unclean @ Unclean::TooLarge { limit }) => {
             record.upstream_failed(&unclean.to_string());
-            Ok(tool_error(&format!(
+            tool_error(&format!(
                 "The tool's answer is larger than {limit} bytes and was not passed on. Ask for less: fewer rows, fewer fields, or a narrower range."
-            )))
+            ))
         }
         Err(unclean @ Unclean::Blocked { label }) => {
             record.withheld(&unclean.to_string());
-            Ok(tool_error(&format!(
+            tool_error(&format!(
                 "The tool's answer holds content ({label}) that may not leave. Repeating the call will not help."
-            )))
+            ))
         }
     }
 }

@@ -62,7 +62,7 @@ impl Json {
     /// # Errors
     /// [`JsonFault`] says what is wrong and at which byte.
     pub fn parse(bytes: Bytes, limits: &JsonLimits) -> Result<Self, JsonFault> {
-        check::check(bytes, limits).map(Self)
+        check::check(bytes, *limits).map(Self)
     }
 
     /// The text.

@@ -52,7 +52,7 @@ impl RequestMeta {
             match &*key {
                 PROTOCOL_VERSION => {
                     meta.protocol_version =
-                        Some(value.string().map_or_else(String::new, Into::into))
+                        Some(value.string().map_or_else(String::new, Into::into));
                 }
                 CLIENT_INFO => meta.client_info = Some(value),
                 CLIENT_CAPABILITIES => meta.client_capabilities = Some(value),
@@ -62,7 +62,7 @@ impl RequestMeta {
                 }
                 PROGRESS_TOKEN => {
                     meta.progress_token =
-                        matches!(value.kind(), Kind::String | Kind::Number).then_some(value)
+                        matches!(value.kind(), Kind::String | Kind::Number).then_some(value);
                 }
                 "traceparent" => meta.traceparent = value.string().map(Into::into),
                 "tracestate" => meta.tracestate = value.string().map(Into::into),

@@ -38,12 +38,16 @@ async fn a_missing_or_bad_token_is_challenged_once() {
         ),
         (
             "changed signature",
-            gateway.user("alice@acme").with(|token| token.broken()),
+            gateway
+                .user("alice@acme")
+                .with(super::support::keys::Token::broken),
             Some("invalid_token"),
         ),
         (
             "unsigned",
-            gateway.user("alice@acme").with(|token| token.unsigned()),
+            gateway
+                .user("alice@acme")
+                .with(super::support::keys::Token::unsigned),
             Some("invalid_token"),
         ),
         (

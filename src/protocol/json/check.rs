@@ -78,7 +78,11 @@ pub enum JsonFault {
 }
 
 /// Checks `bytes` and returns the value's text without surrounding white space.
-pub(super) fn check(bytes: Bytes, limits: &JsonLimits) -> Result<ByteString, JsonFault> {
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the text keeps the bytes; only the faulty path copies them"
+)]
+pub(super) fn check(bytes: Bytes, limits: JsonLimits) -> Result<ByteString, JsonFault> {
     let text = match ByteString::try_from(bytes.clone()) {
         Ok(text) => text,
         Err(fault) if !limits.repair => {
@@ -122,7 +126,7 @@ fn without(text: &str, places: &[usize]) -> String {
 struct Checker<'a> {
     text: &'a str,
     at: usize,
-    limits: &'a JsonLimits,
+    limits: JsonLimits,
     /// Offsets of lone surrogate escapes that are to be repaired.
     lone: Vec<usize>,
 }
