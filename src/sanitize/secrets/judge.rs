@@ -1,6 +1,10 @@
 //! Whether a value can be a secret: placeholders, references and words are none.
 //! Pure judgement on one value; where it stands is for the callers to know.
 
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
 /// Words that stand where a secret would: types, defaults, documentation.
 const WORDS: &[&str] = &[
     "any",
@@ -143,6 +147,36 @@ const MARKERS: &[&str] = &[
     "notasecret",
     "not-a-secret",
 ];
+
+/// All markers at once, whatever their case.
+static MARKED: LazyLock<AhoCorasick> = LazyLock::new(|| caseless(MARKERS));
+
+/// Names of secrets, for values that only repeat them.
+static NAMES: LazyLock<AhoCorasick> = LazyLock::new(|| {
+    caseless(&[
+        "password",
+        "passwd",
+        "passphrase",
+        "secret",
+        "token",
+        "api_key",
+        "apikey",
+        "api-key",
+        "pwd",
+        "credentials",
+    ])
+});
+
+#[expect(
+    clippy::expect_used,
+    reason = "the words are ours; a set that cannot be built fails the first test"
+)]
+fn caseless(words: &[&str]) -> AhoCorasick {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .build(words)
+        .expect("the words are few")
+}
 
 fn contains_any(value: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| value.contains(part))
@@ -323,30 +357,18 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     bare.is_empty()
         || WORDS.binary_search(&bare).is_ok()
-        || contains_any(&lower, MARKERS)
+        || MARKED.is_match(value)
         || longest_run(&lower) == lower.len()
-        || is_named_after_itself(&lower)
+        || is_named_after_itself(value)
         || is_reference(value)
 }
 
 /// `password`, `my_token`, `db-secret`: the name of the thing as its value.
-fn is_named_after_itself(lower: &str) -> bool {
-    let names = [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "api_key",
-        "apikey",
-        "api-key",
-        "pwd",
-        "credentials",
-    ];
-    let is_word = lower
+fn is_named_after_itself(value: &str) -> bool {
+    value
         .bytes()
-        .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'));
-    is_word && contains_any(lower, &names)
+        .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'))
+        && NAMES.is_match(value)
 }
 
 /// Whether the random part of a fixed format is random: varied, no sequence, no
