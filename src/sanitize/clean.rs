@@ -1,5 +1,6 @@
-//! What comes out: proofs that a text was cleaned. Their fields are private and
-//! only this module makes them, so nothing else can pass for clean.
+//! What comes out: proofs that a text was cleaned. What goes to a caller has
+//! private fields and is made only here, so nothing else can pass for clean; a
+//! definition is open, because the catalogue goes on working on it.
 
 use std::fmt;
 

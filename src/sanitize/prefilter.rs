@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
+use super::leaves::Leaf;
 use super::odd;
 use super::secrets::{Literals, is_plausible};
 
@@ -52,6 +53,24 @@ impl Hits {
     /// Whether the text is clean.
     pub(super) fn is_empty(&self) -> bool {
         self.offsets.is_empty() && !self.everywhere && !self.blob
+    }
+
+    /// Which of the leaves could hold something. They stand in the text's order.
+    pub(super) fn touched(&self, leaves: &[Leaf]) -> Vec<bool> {
+        if self.everywhere {
+            return vec![true; leaves.len()];
+        }
+        let mut offsets = self.offsets.iter().peekable();
+        leaves
+            .iter()
+            .map(|leaf| {
+                while offsets
+                    .next_if(|offset| **offset < leaf.raw.start)
+                    .is_some()
+                {}
+                offsets.peek().is_some_and(|offset| **offset < leaf.raw.end)
+            })
+            .collect()
     }
 
     /// Whether something could be in this part.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::joined::Joined;
-use super::{Edit, Engine, Input, Policy, Span, apply, change, edited};
+use super::{Edit, Engine, Input, Policy, apply, change, edited};
 use crate::config::Action;
 use crate::protocol::Json;
 use crate::sanitize::edits::{edits_total, placeholder};
@@ -41,7 +41,8 @@ struct Document<'a> {
     policy: Policy,
     text: &'a str,
     level: u8,
-    hits: Hits,
+    /// Which leaves could hold something.
+    touched: Vec<bool>,
     leaves: Leaves,
     joined: Joined,
 }
@@ -138,7 +139,7 @@ impl<'a> Document<'a> {
             policy,
             text,
             level,
-            hits,
+            touched: hits.touched(&leaves.all),
             leaves,
             joined,
         })
@@ -150,22 +151,26 @@ impl<'a> Document<'a> {
 
     /// The unescaped name that a leaf stands under, where it says something.
     fn telling_key(&self, leaf: &Leaf) -> Option<Cow<'a, str>> {
-        let key = self.leaves.get(leaf.key?)?;
-        if !self.hits.any_in(&key.raw) {
+        let index = leaf.key?;
+        if !self.is_touched(index) {
             return None;
         }
+        let key = self.leaves.get(index)?;
         Some(decode(self.raw(key)).0).filter(|key| secrets::is_telling(key))
+    }
+
+    fn is_touched(&self, leaf: u32) -> bool {
+        self.touched.get(leaf as usize).copied().unwrap_or(true)
     }
 
     fn changes(&self) -> Vec<Change> {
         let mut changes = Vec::new();
         for (index, leaf) in (0_u32..).zip(&self.leaves.all) {
-            let spans = self.joined.of(index);
             let edits = match leaf.kind {
                 Kind::Media | Kind::Exempt => continue,
                 Kind::Number => self.number(leaf),
                 Kind::TextBlob => self.blob(leaf),
-                Kind::Key | Kind::Text => self.string(leaf, spans),
+                Kind::Key | Kind::Text => self.string(index, leaf),
             };
             changes.extend(edits.into_iter().map(|edit| Change { leaf: index, edit }));
         }
@@ -173,9 +178,10 @@ impl<'a> Document<'a> {
         changes
     }
 
-    fn string(&self, leaf: &Leaf, joined: &[Span]) -> Vec<Edit> {
+    fn string(&self, index: u32, leaf: &Leaf) -> Vec<Edit> {
         let key = self.telling_key(leaf);
-        if key.is_none() && joined.is_empty() && !self.hits.any_in(&leaf.raw) {
+        let joined = self.joined.of(index);
+        if key.is_none() && joined.is_empty() && !self.is_touched(index) {
             return Vec::new();
         }
         let (text, offsets) = decode(self.raw(leaf));
@@ -258,7 +264,7 @@ impl<'a> Document<'a> {
             return String::new();
         };
         let text = decode(self.raw(leaf)).0;
-        if !self.hits.any_in(&leaf.raw) {
+        if !self.is_touched(key) {
             return text.into_owned();
         }
         let edits = self.engine.text(&text, Policy::REDACT);

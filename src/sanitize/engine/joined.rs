@@ -37,6 +37,9 @@ impl Joined {
     }
 
     pub(super) fn of(&self, leaf: u32) -> &[Span] {
+        if self.spans.is_empty() {
+            return &[];
+        }
         self.spans.get(&leaf).map_or(&[], Vec::as_slice)
     }
 

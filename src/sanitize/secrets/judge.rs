@@ -1,148 +1,9 @@
 //! Whether a value can be a secret: placeholders, references and words are none.
 //! Pure judgement on one value; where it stands is for the callers to know.
 
-/// Words that stand where a secret would: types, defaults, documentation.
-const WORDS: &[&str] = &[
-    "any",
-    "array",
-    "auto",
-    "basic",
-    "bearer",
-    "blank",
-    "bool",
-    "boolean",
-    "bytes",
-    "changed",
-    "char",
-    "config",
-    "confirm",
-    "confirmed",
-    "const",
-    "correct",
-    "default",
-    "denied",
-    "deny",
-    "digest",
-    "disabled",
-    "else",
-    "empty",
-    "enabled",
-    "encrypted",
-    "env",
-    "expired",
-    "external",
-    "failed",
-    "false",
-    "file",
-    "forbidden",
-    "forgot",
-    "from",
-    "hash",
-    "hashed",
-    "hidden",
-    "import",
-    "incorrect",
-    "input",
-    "int",
-    "integer",
-    "internal",
-    "invalid",
-    "issued",
-    "kwargs",
-    "length",
-    "literal",
-    "login",
-    "manual",
-    "masked",
-    "match",
-    "matches",
-    "missing",
-    "must",
-    "n/a",
-    "name",
-    "nil",
-    "none",
-    "not",
-    "null",
-    "number",
-    "object",
-    "omitted",
-    "option",
-    "optional",
-    "options",
-    "prompt",
-    "protected",
-    "provided",
-    "random",
-    "read",
-    "redacted",
-    "rejected",
-    "removed",
-    "request",
-    "required",
-    "reset",
-    "return",
-    "returned",
-    "rotated",
-    "self",
-    "sensitive",
-    "set",
-    "static",
-    "stdin",
-    "str",
-    "string",
-    "text",
-    "the",
-    "this",
-    "true",
-    "type",
-    "typing",
-    "unchanged",
-    "undefined",
-    "unknown",
-    "unset",
-    "unspecified",
-    "update",
-    "updated",
-    "user",
-    "username",
-    "valid",
-    "varchar",
-    "void",
-    "weak",
-    "with",
-    "write",
-    "wrong",
-    "yes",
-    "your",
-];
+mod words;
 
-/// Parts that no real secret has.
-const MARKERS: &[&str] = &[
-    "example",
-    "placeholder",
-    "changeme",
-    "change_me",
-    "change-me",
-    "redacted",
-    "xxxx",
-    "****",
-    "...",
-    "••••",
-    "your_",
-    "your-",
-    "yourpass",
-    "yourtoken",
-    "yoursecret",
-    "yourapikey",
-    "insert_",
-    "replace_",
-    "replace-",
-    "replaceme",
-    "dummy",
-    "notasecret",
-    "not-a-secret",
-];
+use words::{MARKED, NAMES, WORDS};
 
 fn contains_any(value: &str, parts: &[&str]) -> bool {
     parts.iter().any(|part| value.contains(part))
@@ -323,30 +184,18 @@ pub(super) fn is_placeholder(value: &str) -> bool {
     let bare = lower.trim_matches(|c: char| !c.is_ascii_alphanumeric());
     bare.is_empty()
         || WORDS.binary_search(&bare).is_ok()
-        || contains_any(&lower, MARKERS)
+        || MARKED.is_match(value)
         || longest_run(&lower) == lower.len()
-        || is_named_after_itself(&lower)
+        || is_named_after_itself(value)
         || is_reference(value)
 }
 
 /// `password`, `my_token`, `db-secret`: the name of the thing as its value.
-fn is_named_after_itself(lower: &str) -> bool {
-    let names = [
-        "password",
-        "passwd",
-        "passphrase",
-        "secret",
-        "token",
-        "api_key",
-        "apikey",
-        "api-key",
-        "pwd",
-        "credentials",
-    ];
-    let is_word = lower
+fn is_named_after_itself(value: &str) -> bool {
+    value
         .bytes()
-        .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'));
-    is_word && contains_any(lower, &names)
+        .all(|b| b.is_ascii_alphabetic() || matches!(b, b'_' | b'-'))
+        && NAMES.is_match(value)
 }
 
 /// Whether the random part of a fixed format is random: varied, no sequence, no
