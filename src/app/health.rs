@@ -1,6 +1,7 @@
 //! Readiness: the database answers and has our schema, required upstreams are
 //! there, nobody asked us to stop.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub(super) fn check(app: &Arc<App>) -> HealthCheck {
 
 impl App {
     async fn health(&self) -> Health {
-        let checks = vec![
+        let checks = BTreeMap::from([
             (
                 "lifecycle",
                 if self.lifecycle.is_ready() {
@@ -33,9 +34,9 @@ impl App {
             ),
             ("database", self.database().await),
             ("upstreams", self.required_upstreams()),
-        ];
+        ]);
         Health {
-            ready: checks.iter().all(|(_, matter)| matter.is_empty()),
+            ready: checks.values().all(String::is_empty),
             checks,
         }
     }

@@ -1,5 +1,6 @@
 //! The admin listener: does the process live, is it ready, what has it counted.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ pub struct Health {
     /// Whether traffic may come.
     pub ready: bool,
     /// Each part and what is the matter with it; empty text where nothing is.
-    pub checks: Vec<(&'static str, String)>,
+    pub checks: BTreeMap<&'static str, String>,
 }
 
 /// Asks how things are.

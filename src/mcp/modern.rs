@@ -218,18 +218,23 @@ pub(super) fn client_name(info: &Json) -> String {
 
 /// Every modern result says that it is complete, and who answers.
 pub(super) fn complete(result: Json) -> Json {
-    let result = match result.get("resultType") {
-        Some(_) => result,
-        None => result.with_member("resultType", &Json::from_text("complete")),
-    };
-    let meta = result
-        .get("_meta")
-        .filter(Json::is_object)
-        .unwrap_or_else(Json::empty_object);
-    result.with_member(
-        "_meta",
-        &meta.with_member(meta::SERVER_INFO, &server_info()),
-    )
+    let (mut has_type, mut given_meta) = (false, None);
+    for (key, value) in result.members() {
+        match &*key {
+            "resultType" => has_type = true,
+            "_meta" => given_meta = Some(value),
+            _ => {}
+        }
+    }
+    let meta = given_meta.filter(Json::is_object);
+    let meta = meta.unwrap_or_else(Json::empty_object);
+    let meta = meta.with_member(meta::SERVER_INFO, &server_info());
+    let mut head = ObjectBuilder::with_capacity(result.as_str().len() + 160);
+    if !has_type {
+        head = head.text("resultType", "complete");
+    }
+    // A large result is copied once, as it stands.
+    head.json("_meta", &meta).and_members_of(&result, "_meta")
 }
 
 /// Name and version of this software.

@@ -101,6 +101,27 @@ impl ObjectBuilder {
         self
     }
 
+    /// Adds every member of an object but one, as it stands, and closes.
+    pub fn and_members_of(mut self, object: &Json, but: &str) -> Json {
+        let inner = object
+            .as_str()
+            .strip_prefix('{')
+            .and_then(|rest| rest.strip_suffix('}'));
+        if object.get(but).is_some() {
+            for (name, value) in object.members() {
+                if name != but {
+                    self = self.json(&name, &value);
+                }
+            }
+        } else if let Some(inner) = inner.filter(|inner| !inner.trim_ascii().is_empty()) {
+            if self.0.len() > 1 {
+                self.0.push(',');
+            }
+            self.0.push_str(inner);
+        }
+        self.build()
+    }
+
     /// Closes the object.
     pub fn build(mut self) -> Json {
         self.0.push('}');

@@ -112,6 +112,24 @@ fn a_member_is_replaced_in_place_or_put_first() {
 }
 
 #[test]
+fn members_of_another_object_are_added_as_they_stand() {
+    let add = |text: &str, but: &str| {
+        let head = ObjectBuilder::new().integer("first", 1);
+        head.and_members_of(&parse(text).unwrap(), but)
+            .as_str()
+            .to_owned()
+    };
+    assert_eq!(
+        add(r#"{ "a": 1.50 , "b":[] }"#, "c"),
+        r#"{"first":1, "a": 1.50 , "b":[] }"#
+    );
+    assert_eq!(add(r#"{"a":1,"b":2}"#, "a"), r#"{"first":1,"b":2}"#);
+    assert_eq!(add("{ }", "a"), r#"{"first":1}"#);
+    let empty = ObjectBuilder::new().and_members_of(&parse(r#"{"a":1}"#).unwrap(), "b");
+    assert_eq!(empty.as_str(), r#"{"a":1}"#);
+}
+
+#[test]
 fn a_debug_print_shows_no_content() {
     assert_eq!(
         format!("{:?}", parse(r#"{"token":"hunter2"}"#).unwrap()),
