@@ -9,8 +9,9 @@ mod snapshot;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
@@ -21,7 +22,7 @@ use crate::config::{Config, Loaded};
 use crate::dispatch::Dispatcher;
 use crate::http::{self, Edge, Listening, Snapshot};
 use crate::ids::ReplicaId;
-use crate::lifecycle::{self, Lifecycle};
+use crate::lifecycle::{self, Lifecycle, Stop};
 use crate::limits::{Limits, StreamCaps, Ticks};
 use crate::mcp::{self, Relay, Sessions};
 use crate::outgoing::Outgoing;
@@ -65,6 +66,8 @@ pub(crate) struct App {
     pub(crate) current: Arc<ArcSwap<Snapshot>>,
     pub(crate) epoch: watch::Sender<u64>,
     pub(crate) lifecycle: Arc<Lifecycle>,
+    /// Whether the database has had this release's schema in front of this process.
+    pub(crate) schema_met: AtomicBool,
 }
 
 /// Runs the service until it is told to stop. `announce` is called once it listens.
@@ -99,7 +102,8 @@ async fn serve(
         admin: admin.address,
     };
     let app = Arc::new(App::build(loaded, database, listening.public)?);
-    database.accept_schema(&app.store).await?;
+    let met = database.accept_schema(&app.store).await?;
+    app.schema_met.store(met, Ordering::Relaxed);
     let background = background::start(&app);
     let lifecycle = Arc::clone(&app.lifecycle);
     let edge = Edge {
@@ -135,7 +139,10 @@ async fn serve(
     announce(&listening);
     tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
 
-    let stop = lifecycle::stop_signal().await?;
+    let (stop, outcome) = tokio::select! {
+        stop = lifecycle::stop_signal() => (stop?, Ok(())),
+        () = app.newer_schema() => (Stop::Now, Err(anyhow!(database::NEWER))),
+    };
     lifecycle.drain(stop, settings.drain_delay.0).await;
     // Connections and calls end side by side: an answer needs both.
     let ended = async { tokio::join!(serving, app.server.finish_calls()) };
@@ -151,7 +158,7 @@ async fn serve(
     let _ = probing.await;
     app.store.close().await;
     tracing::info!("Stopped.");
-    Ok(())
+    outcome
 }
 
 async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
@@ -222,6 +229,7 @@ impl App {
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             epoch: watch::channel(0).0,
             lifecycle,
+            schema_met: AtomicBool::new(false),
         })
     }
 }
