@@ -9,9 +9,10 @@ mod snapshot;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -68,6 +69,8 @@ pub(crate) struct App {
     pub(crate) current: Arc<ArcSwap<Snapshot>>,
     pub(crate) epoch: watch::Sender<u64>,
     pub(crate) lifecycle: Arc<Lifecycle>,
+    /// Whether the database has had this release's schema in front of this process.
+    pub(crate) schema_met: AtomicBool,
 }
 
 /// Runs the service until it is told to stop. `announce` is called once it listens.
@@ -103,23 +106,27 @@ async fn serve(
         admin: admin.address,
     };
     let app = Arc::new(App::build(loaded, database, listening.public)?);
-    database.accept_schema(&app.store).await?;
+    let met = database.accept_schema(&app.store).await?;
+    app.schema_met.store(met, Ordering::Relaxed);
     let running = Running::start(&app, public, admin);
     let opened = tokio::select! {
         opened = app.open() => opened.map(|()| None),
         stop = signals.next() => Ok(Some(stop)),
     };
-    let stop = match &opened {
+    let (stop, outcome) = match opened {
         Ok(None) => {
             announce(&listening);
             tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
-            signals.next().await
+            tokio::select! {
+                stop = signals.next() => (stop, Ok(())),
+                () = app.newer_schema() => (Stop::Now, Err(anyhow!(database::NEWER))),
+            }
         }
-        Ok(Some(stop)) => *stop,
-        Err(_) => Stop::Now,
+        Ok(Some(stop)) => (stop, Ok(())),
+        Err(fault) => (Stop::Now, Err(fault)),
     };
     running.end(&app, stop).await;
-    opened.map(drop)
+    outcome
 }
 
 /// What runs while the service does.
@@ -231,6 +238,7 @@ impl App {
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             epoch: watch::channel(0).0,
             lifecycle,
+            schema_met: AtomicBool::new(false),
         })
     }
 

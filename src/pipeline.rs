@@ -89,20 +89,27 @@ impl Pipeline {
         let mut record = Record::open(&call, &*self.clock);
         let outcome = match self.steps(&call, &mut record).await {
             Ok(finished) => finished,
-            Err(refusal) => self.refuse(&record, refusal).await,
+            Err(refusal) => {
+                if !matches!(refusal, Refusal::AuditUnavailable(_)) {
+                    record.keep_refused(&call, &self.sanitizer);
+                }
+                self.refuse(&record, refusal).await
+            }
         };
         record.observe(&self.metrics, &outcome.outcome);
         outcome
     }
 
-    /// Records a request that never became a call: malformed, or not readable at all.
+    /// Records a request that never became a call: malformed, or not readable at
+    /// all. `name` is the tool that it asks for, where that much can be read.
     pub async fn refuse_unread(
         &self,
         attempt: &Attempt,
         context: &TenantContext,
+        name: Option<&str>,
         refusal: Refusal,
     ) -> Answered {
-        let record = Record::of_unread(attempt, context, &*self.clock);
+        let record = Record::of_unread(attempt, context, name, &*self.clock);
         self.refuse(&record, refusal).await
     }
 

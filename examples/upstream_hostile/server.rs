@@ -18,7 +18,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// The tools of `/modern` and `/legacy`, each a way to misbehave.
-pub(crate) const MODES: [&str; 31] = [
+pub(crate) const MODES: [&str; 32] = [
     "echo",
     "hang",
     "die",
@@ -50,6 +50,7 @@ pub(crate) const MODES: [&str; 31] = [
     "connections",
     "aside",
     "turn",
+    "slow",
 ];
 
 /// What all connections share.
@@ -230,6 +231,11 @@ impl Hostile {
         let id = &message["id"];
         match mode {
             "hang" => self.hang(stream, mode).await,
+            "slow" => {
+                let millis = message["params"]["arguments"]["ms"].as_u64();
+                tokio::time::sleep(Duration::from_millis(millis.unwrap_or(1000))).await;
+                misbehave_whole(stream, asked, mode, id).await
+            }
             "die" => {
                 let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{\"jsonrpc\":";
                 stream.write_all(head.as_bytes()).await.ok()?;

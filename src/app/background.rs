@@ -9,14 +9,16 @@ use tokio_util::task::TaskTracker;
 
 use super::App;
 use crate::audit::{AuditObserver, LaneName};
+use crate::catalog::HealthState;
 use crate::config::{self, Watch};
+use crate::ids::UpstreamId;
 use crate::protocol::{Json, JsonLimits};
 use crate::store::StoreError;
 use crate::telemetry::metrics::Metrics;
 
 /// Between heartbeats; a replica that missed three is gone.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Between looks at the messages whatever happens.
+/// Between looks at the messages whatever happens, and at the upstreams.
 const POLL: Duration = Duration::from_secs(1);
 /// Rows of replicas that have been silent for so long, and messages nobody took, may go.
 const STALE_SECONDS: u32 = 3600;
@@ -47,6 +49,11 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
         ended
             .clone()
             .run_until_cancelled_owned(tidy(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(show_upstreams(Arc::clone(app))),
     );
     tracker.close();
     tracker
@@ -115,6 +122,25 @@ async fn follow_file(app: Arc<App>) {
                 "The changed configuration is wrong and was refused; the old one stays in force."
             ),
         }
+    }
+}
+
+/// Shows in the metrics which upstreams answer.
+async fn show_upstreams(app: Arc<App>) {
+    let mut shown: Vec<UpstreamId> = Vec::new();
+    loop {
+        let health = app.catalog.health();
+        for gone in shown
+            .iter()
+            .filter(|id| !health.iter().any(|(known, _)| known == *id))
+        {
+            app.metrics.upstream_gone(gone);
+        }
+        for (id, health) in &health {
+            app.metrics.upstream_up(id, health.state == HealthState::Up);
+        }
+        shown = health.into_iter().map(|(id, _)| id).collect();
+        tokio::time::sleep(POLL).await;
     }
 }
 

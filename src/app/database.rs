@@ -8,6 +8,10 @@ use crate::secret::Secret;
 use crate::store::embedded::{Embedded, EmbeddedSettings};
 use crate::store::{self, DatabaseSettings, SchemaState, Store};
 
+/// What an operator is told who starts an old release.
+pub(super) const NEWER: &str =
+    "the database has the schema of a newer release; run that release, nothing was changed";
+
 /// Where the database is, and the process where it is ours.
 pub(super) struct Database {
     url: Secret<String>,
@@ -55,21 +59,20 @@ impl Database {
     }
 
     /// Refuses a schema that a newer release made. A database that is away, or
-    /// behind, is waited for: alive and not ready.
-    pub(super) async fn accept_schema(&self, store: &Store) -> anyhow::Result<()> {
+    /// behind, is waited for: alive and not ready. Says whether it is what this
+    /// release needs.
+    pub(super) async fn accept_schema(&self, store: &Store) -> anyhow::Result<bool> {
         match store.schema_state().await {
-            Ok(SchemaState::Newer) => bail!(
-                "the database has the schema of a newer release; run that release, nothing was changed"
-            ),
+            Ok(SchemaState::Newer) => bail!(NEWER),
             Ok(SchemaState::Behind) => {
                 tracing::warn!("The database has an older schema; waiting for `toolgate migrate`.");
             }
-            Ok(SchemaState::Current) => {}
+            Ok(SchemaState::Current) => return Ok(true),
             Err(error) => {
                 tracing::warn!(%error, "The database is away; calls are refused until it is back.");
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Stops the database where it is ours.

@@ -178,8 +178,11 @@ async fn read(answer: HttpAnswer) -> anyhow::Result<Json> {
     let messages = texts
         .into_iter()
         .filter_map(|text| Json::parse(text, &JsonLimits::UPSTREAM).ok());
-    let mut responses = messages
-        .filter(|message| message.get("result").is_some() || message.get("error").is_some());
+    // The body of a refused sign-in has an `error` too, and is no response.
+    let mut responses = messages.filter(|message| {
+        message.get("jsonrpc").is_some()
+            && (message.get("result").is_some() || message.get("error").is_some())
+    });
     responses.next_back().ok_or_else(|| {
         anyhow!(
             "HTTP status {status} and no JSON-RPC response in the body{}",

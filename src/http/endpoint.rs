@@ -242,10 +242,13 @@ impl Site {
         }
         if let Some(limited) = &reply.limited {
             let (name, quota) = (limited.policy, limited.quota);
-            put(
-                HeaderName::from_static("ratelimit-policy"),
-                &format!("\"{name}\";q={quota};w={}", seconds(limited.window)),
-            );
+            // Places at the same time have no window (RateLimit header fields draft, Quota Unit).
+            let policy = if limited.concurrent {
+                format!("\"{name}\";q={quota};qu=\"concurrent-requests\"")
+            } else {
+                format!("\"{name}\";q={quota};w={}", seconds(limited.window))
+            };
+            put(HeaderName::from_static("ratelimit-policy"), &policy);
             put(
                 HeaderName::from_static("ratelimit"),
                 &format!("\"{name}\";r=0;t={}", seconds(limited.retry_after)),

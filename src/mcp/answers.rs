@@ -51,6 +51,15 @@ impl Reply {
         }
     }
 
+    /// Whether it tells of an error.
+    pub(super) fn is_error(&self) -> bool {
+        self.status >= 400
+            || self
+                .body
+                .as_ref()
+                .is_some_and(|body| body.get("error").is_some())
+    }
+
     /// A JSON-RPC error.
     pub fn error(
         status: u16,

@@ -105,7 +105,7 @@ async fn one(
             Some(legacy::method(server, inbound, &request, session).await)
         }
         Ok(Message::Notification(notification)) => {
-            legacy::hear(server, session, &notification).await;
+            legacy::hear(server, session, &notification);
             None
         }
         Ok(Message::Response(_)) => None,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument as _;
 
 use crate::pipeline::{Attempt, Call, CallEvent, event_channel};
 use crate::protocol::json::ObjectBuilder;
@@ -72,9 +73,10 @@ pub(super) fn start(
         Err(refusal) => {
             let server = Arc::clone(server);
             return Err(Box::pin(async move {
+                let name = era::called_name(&request);
                 let answered = server
                     .pipeline
-                    .refuse_unread(&caller.attempt, &inbound.context, refusal)
+                    .refuse_unread(&caller.attempt, &inbound.context, name.as_deref(), refusal)
                     .await;
                 answers::of_call(&request.id, answered, lower)
             }));
@@ -103,14 +105,9 @@ pub(super) fn start(
         cancel,
     };
     let (finished, done) = oneshot::channel();
-    server.tasks.spawn(run(
-        Arc::clone(server),
-        call,
-        request,
-        lower,
-        entry,
-        finished,
-    ));
+    let task = run(Arc::clone(server), call, request, lower, entry, finished);
+    // What it logs is still about this request.
+    server.tasks.spawn(task.in_current_span());
     Ok(Running {
         events,
         done,

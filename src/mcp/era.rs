@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::time::Instant;
 
 use crate::pipeline::{Attempt, Refusal};
 use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestMeta, Version};
+use crate::telemetry::metrics::Metrics;
 use crate::upstream::CallerKey;
 
 use super::answers::{self, Reply};
@@ -54,16 +56,12 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
         }
         Ok(Message::Batch(members)) => batch::post(server, inbound, members, &body).await,
         Ok(Message::Request(request)) => {
-            let meta = RequestMeta::of(request.params.as_ref());
-            match route(
-                &meta,
-                &request.method,
-                inbound.headers.protocol_version.as_deref(),
-            ) {
-                Route::Modern => modern::request(server, inbound, request, meta, body.len()).await,
-                Route::Initialize => legacy::initialize(server, &inbound, &request),
-                Route::Legacy => legacy::request(server, inbound, request, meta, body.len()).await,
+            let measured = Measured::begin(&request.method);
+            let answer = self::request(server, inbound, request, body.len()).await;
+            if let Some(measured) = measured {
+                measured.end(&server.pipeline.metrics, &answer);
             }
+            answer
         }
         Ok(Message::Notification(notification)) => {
             let meta = RequestMeta::of(notification.params.as_ref());
@@ -97,6 +95,53 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
     }
 }
 
+async fn request(server: &Arc<Server>, inbound: Inbound, request: Request, bytes: usize) -> Answer {
+    let meta = RequestMeta::of(request.params.as_ref());
+    let header = inbound.headers.protocol_version.as_deref();
+    match route(&meta, &request.method, header) {
+        Route::Modern => modern::request(server, inbound, request, meta, bytes).await,
+        Route::Initialize => legacy::initialize(server, &inbound, &request),
+        Route::Legacy => legacy::request(server, inbound, request, meta, bytes).await,
+    }
+}
+
+/// A request that is timed here: every one but calls, which time themselves.
+struct Measured {
+    method: &'static str,
+    begun: Instant,
+}
+
+impl Measured {
+    /// The label is a word of ours: a method that is not known is `other`.
+    fn begin(method: &str) -> Option<Self> {
+        const TIMED: [&str; 5] = [
+            "initialize",
+            "ping",
+            "server/discover",
+            "tools/list",
+            "logging/setLevel",
+        ];
+        if matches!(method, "tools/call" | "subscriptions/listen") {
+            return None;
+        }
+        Some(Self {
+            method: TIMED
+                .into_iter()
+                .find(|known| *known == method)
+                .unwrap_or("other"),
+            begun: Instant::now(),
+        })
+    }
+
+    fn end(self, metrics: &Metrics, answer: &Answer) {
+        let outcome = match answer {
+            Answer::Reply(reply) if reply.is_error() => "refused",
+            Answer::Reply(_) | Answer::Stream(_) => "ok",
+        };
+        metrics.operation(self.method, outcome, self.begun.elapsed());
+    }
+}
+
 /// Records a body that never became a request, by its digest alone, and answers it.
 pub(super) async fn refuse(
     server: &Arc<Server>,
@@ -118,7 +163,7 @@ pub(super) async fn refuse(
     attempt.unread = Some(body.clone());
     let answered = server
         .pipeline
-        .refuse_unread(&attempt, &inbound.context, refusal)
+        .refuse_unread(&attempt, &inbound.context, None, refusal)
         .await;
     match answered.outcome {
         Ok(_) => Reply::empty(500).into(),
@@ -152,6 +197,12 @@ pub(super) fn trace_id(traceparent: &str) -> Option<[u8; 16]> {
     let id = traceparent.split('-').nth(1).filter(|id| id.len() == 32)?;
     let number = u128::from_str_radix(id, 16).ok()?;
     (number != 0).then(|| number.to_be_bytes())
+}
+
+/// The tool that a request asks for, where that much can be read.
+pub(super) fn called_name(request: &Request) -> Option<String> {
+    let name = request.params.as_ref()?.get("name")?;
+    name.string().map(Into::into)
 }
 
 /// The `name` of a call's params, or why it cannot be read (`rules.md` §2.2).

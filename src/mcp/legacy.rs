@@ -214,7 +214,7 @@ pub(super) async fn notification(
 ) -> Answer {
     match session(server, inbound).await {
         Ok(session) => {
-            hear(server, &session, notification).await;
+            hear(server, &session, notification);
             Reply::empty(202).into()
         }
         Err(reply) => reply.into(),
@@ -222,7 +222,7 @@ pub(super) async fn notification(
 }
 
 /// Acts on a notification. An unknown one is ignored (MCP 2025-11-25 cancellation, Error Handling).
-pub(super) async fn hear(server: &Server, session: &Session, notification: &Notification) {
+pub(super) fn hear(server: &Server, session: &Session, notification: &Notification) {
     if notification.method != "notifications/cancelled" {
         return;
     }
@@ -236,8 +236,7 @@ pub(super) async fn hear(server: &Server, session: &Session, notification: &Noti
     if !server.inflight.cancel(session.id, &id.key()) {
         server
             .relay
-            .broadcast(&relay::cancelled(session.id, &id.key()))
-            .await;
+            .announce(relay::cancelled(session.id, &id.key()));
     }
 }
 
@@ -260,10 +259,7 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
     }
     match session(server, &inbound).await {
         Ok(session) => {
-            server
-                .relay
-                .broadcast(&relay::stream_opened(session.id))
-                .await;
+            server.relay.announce(relay::stream_opened(session.id));
             listen::session_stream(server, inbound, &session)
         }
         Err(reply) => reply.into(),

@@ -15,6 +15,7 @@ use crate::ids::SessionId;
 use crate::limits::{StreamPermit, StreamsFull};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, Request, RequestId, codes, meta};
+use crate::telemetry::metrics::Counted;
 use crate::tenancy::TenantContext;
 use crate::visibility;
 
@@ -61,6 +62,7 @@ struct Watch {
     ended: CancellationToken,
     expires: tokio::time::Instant,
     _permit: StreamPermit,
+    _counted: Counted,
 }
 
 /// What a watch tells.
@@ -90,6 +92,7 @@ impl Watch {
             ended,
             expires: tokio::time::Instant::now() + Duration::from_secs(left),
             _permit: permit,
+            _counted: server.pipeline.metrics.open_stream(),
         };
         watch.seen = watch.fingerprint();
         Ok(watch)

@@ -23,15 +23,10 @@ pub(super) async fn request(
     meta: RequestMeta,
     bytes: usize,
 ) -> Answer {
-    let is_call = request.method == "tools/call";
-    if let Err(fault) = agreed(&inbound.headers, &request, &meta) {
-        return refused(server, &inbound, &request, fault, is_call, bytes).await;
-    }
     let version = Version::MODERN;
-    let mut attempt = era::attempt(&inbound, Era::Modern, version, bytes);
-    attempt.client_info = meta.client_info.as_ref().map(client_name);
-    if let Some(trace) = meta.traceparent.as_deref().and_then(era::trace_id) {
-        attempt.trace_id = Some(trace);
+    let attempt = attempt(&inbound, &meta, bytes);
+    if let Err(fault) = agreed(&inbound.headers, &request, &meta) {
+        return refused(server, &inbound, &request, fault, &attempt).await;
     }
     match request.method.as_str() {
         "tools/call" => {
@@ -75,18 +70,26 @@ enum Fault {
     MissingMeta(String),
 }
 
+/// What the record says of a modern request.
+fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
+    let mut attempt = era::attempt(inbound, Era::Modern, Version::MODERN, bytes);
+    attempt.client_info = meta.client_info.as_ref().map(client_name);
+    if let Some(trace) = meta.traceparent.as_deref().and_then(era::trace_id) {
+        attempt.trace_id = Some(trace);
+    }
+    attempt
+}
+
 async fn refused(
     server: &Arc<Server>,
     inbound: &Inbound,
     request: &Request,
     fault: Fault,
-    is_call: bool,
-    bytes: usize,
+    attempt: &Attempt,
 ) -> Answer {
     let id = Some(&request.id);
-    if is_call {
+    if request.method == "tools/call" {
         // A call that is refused for its form is on record like any other refusal.
-        let attempt: Attempt = era::attempt(inbound, Era::Modern, Version::MODERN, bytes);
         let words = match &fault {
             Fault::Mismatch(words) | Fault::MissingMeta(words) => words.clone(),
             Fault::Unsupported(_) => "unsupported protocol version".to_owned(),
@@ -94,8 +97,9 @@ async fn refused(
         let answered = server
             .pipeline
             .refuse_unread(
-                &attempt,
+                attempt,
                 &inbound.context,
+                era::called_name(request).as_deref(),
                 Refusal::StandardHeaderMismatch(words),
             )
             .await;

@@ -1,6 +1,10 @@
 //! Reaching the other replicas: a message for each of them in Postgres, woken by
 //! `NOTIFY`. Losing one costs at most what `session::BELIEVED` bounds.
 
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
 use crate::ids::{ReplicaId, SessionId};
 use crate::protocol::Json;
 use crate::protocol::json::ObjectBuilder;
@@ -13,33 +17,53 @@ const LIVE_SECONDS: u32 = 15;
 /// The exchange that these messages belong to.
 const EXCHANGE: &str = "sessions";
 
+/// Announcements that may be on their way at the same time; with the database
+/// away the next ones are lost.
+const ANNOUNCING: usize = 1024;
+
 /// Sends to the other replicas.
 pub struct Relay {
     store: Store,
     own: ReplicaId,
+    announcing: Arc<Semaphore>,
 }
 
 impl Relay {
     /// Speaks for the replica `own`.
     pub fn new(store: Store, own: ReplicaId) -> Self {
-        Self { store, own }
+        Self {
+            store,
+            own,
+            announcing: Arc::new(Semaphore::new(ANNOUNCING)),
+        }
+    }
+
+    /// Like [`Relay::broadcast`], for what nobody need wait for.
+    pub(super) fn announce(&self, message: Json) {
+        let Ok(permit) = Arc::clone(&self.announcing).try_acquire_owned() else {
+            return;
+        };
+        let (store, own) = (self.store.clone(), self.own);
+        tokio::spawn(async move {
+            send(&store, own, &message).await;
+            drop(permit);
+        });
     }
 
     /// Sends to every other live replica. A fault is logged: the caller's own
     /// replica has acted already.
     pub(super) async fn broadcast(&self, message: &Json) {
-        if let Err(error) = self
-            .store
-            .insert_message_for_all(
-                self.own,
-                LIVE_SECONDS,
-                EXCHANGE,
-                message.as_str().as_bytes(),
-            )
-            .await
-        {
-            tracing::warn!(%error, "Other replicas could not be told of a change in a session.");
-        }
+        send(&self.store, self.own, message).await;
+    }
+}
+
+async fn send(store: &Store, own: ReplicaId, message: &Json) {
+    let body = message.as_str().as_bytes();
+    if let Err(error) = store
+        .insert_message_for_all(own, LIVE_SECONDS, EXCHANGE, body)
+        .await
+    {
+        tracing::warn!(%error, "Other replicas could not be told of a change in a session.");
     }
 }
 
@@ -90,7 +114,7 @@ pub(super) fn heard(server: &Server, message: &Json) {
         }
         "session_changed" => server.sessions.forget(session),
         "session_ended" => {
-            server.sessions.forget(session);
+            server.sessions.ended(session);
             server.listeners.close(session);
         }
         "stream_opened" => server.listeners.close(session),

@@ -2,6 +2,7 @@
 //! facts, bound to the principal, that any replica opens. What changes is rows,
 //! kept here for a while after they were read.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -9,6 +10,7 @@ use moka::sync::Cache;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use time::OffsetDateTime;
+use tokio::time::{Instant, timeout};
 
 use crate::clock::{SharedClock, new_session_id};
 use crate::identity::Principal;
@@ -20,6 +22,10 @@ use crate::store::{Store, StoreError};
 /// How long a session's row is believed without asking again. Changes are
 /// announced between replicas; this bounds a lost announcement.
 const BELIEVED: Duration = Duration::from_mins(1);
+/// How long a request waits for its session's row, which is there or is not.
+const READ_PATIENCE: Duration = Duration::from_millis(500);
+/// How long the database is left alone after it did not give a row.
+const LEFT_ALONE: Duration = Duration::from_secs(2);
 /// Rows that are kept at most.
 const KEPT: u64 = 100_000;
 /// Longest client name that is sealed in.
@@ -86,13 +92,22 @@ struct State {
     log_level: Option<LogLevel>,
 }
 
+/// A state, and since when it is known.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    state: State,
+    since: Instant,
+}
+
 /// Opens, finds and ends sessions.
 pub struct Sessions {
     sealer: Sealer,
     store: Store,
     clock: SharedClock,
     lifetime: Duration,
-    states: Cache<SessionId, State>,
+    states: Cache<SessionId, Known>,
+    /// Until when the database is left alone.
+    away_until: Mutex<Option<Instant>>,
 }
 
 impl Sessions {
@@ -100,7 +115,7 @@ impl Sessions {
     pub fn new(sealer: Sealer, store: Store, clock: SharedClock, lifetime: Duration) -> Self {
         let states = Cache::builder()
             .max_capacity(KEPT)
-            .time_to_live(BELIEVED)
+            .time_to_live(lifetime)
             .build();
         Self {
             sealer,
@@ -108,7 +123,13 @@ impl Sessions {
             clock,
             lifetime,
             states,
+            away_until: Mutex::default(),
         }
+    }
+
+    fn remember(&self, id: SessionId, state: State) {
+        let since = Instant::now();
+        self.states.insert(id, Known { state, since });
     }
 
     /// A new session's id for `Mcp-Session-Id`.
@@ -126,7 +147,7 @@ impl Sessions {
             capabilities: capabilities.map_or(0, capability_row),
             client: client.map(|client| client.chars().take(CLIENT_KEPT).collect()),
         };
-        self.states.insert(facts.id, State::default());
+        self.remember(facts.id, State::default());
         let plain = serde_json::to_vec(&facts).unwrap_or_default();
         self.sealer.seal(&plain, principal.key().as_bytes())
     }
@@ -162,30 +183,48 @@ impl Sessions {
         })
     }
 
+    /// What changed of the session, as far as it can be known now. While the
+    /// database is away it is what was known last: the seal and the token vouch
+    /// for the caller, and no request waits for the database again and again.
     async fn state(&self, tenant: &TenantId, id: SessionId) -> State {
-        if let Some(state) = self.states.get(&id) {
-            return state;
+        let known = self.states.get(&id);
+        if let Some(known) = known.filter(|known| known.since.elapsed() < BELIEVED) {
+            return known.state;
         }
-        match self.read(tenant, id).await {
-            Ok(state) => {
-                self.states.insert(id, state);
-                state
-            }
-            Err(error) => {
-                // The seal and the token vouch for the caller; only what changed is unknown.
-                tracing::warn!(%error, "The state of a session could not be read; it is taken as open.");
-                State::default()
-            }
+        let last = known.map(|known| known.state).unwrap_or_default();
+        if self.is_left_alone() {
+            return last;
         }
+        // In a task: a read that is given up ends by itself, with its connection in order.
+        let reading = tokio::spawn(read(self.store.clone(), tenant.clone(), id));
+        let fault = match timeout(READ_PATIENCE, reading).await {
+            Ok(Ok(Ok(state))) => {
+                self.remember(id, state);
+                return state;
+            }
+            Ok(Ok(Err(fault))) => fault.to_string(),
+            Ok(Err(fault)) => fault.to_string(),
+            Err(_) => "no answer in time".to_owned(),
+        };
+        self.leave_alone();
+        tracing::warn!(error = %fault, "The state of a session could not be read; it is taken as it was known last.");
+        last
     }
 
-    async fn read(&self, tenant: &TenantId, id: SessionId) -> Result<State, StoreError> {
-        let ended = self.store.find_tombstone(tenant, id).await?.is_some();
-        let row = self.store.find_session_state(tenant, id).await?;
-        Ok(State {
-            ended,
-            log_level: row.and_then(|row| row.log_level),
-        })
+    fn is_left_alone(&self) -> bool {
+        let until = *self
+            .away_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn leave_alone(&self) {
+        let mut until = self
+            .away_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *until = Some(Instant::now() + LEFT_ALONE);
     }
 
     /// Remembers the session's log level.
@@ -202,7 +241,7 @@ impl Sessions {
         {
             tracing::warn!(%error, "The log level of a session could not be stored; other replicas do not know it.");
         }
-        self.states.insert(
+        self.remember(
             session.id,
             State {
                 log_level: Some(level),
@@ -216,20 +255,32 @@ impl Sessions {
         self.store
             .insert_tombstone(tenant, session.id, session.expires)
             .await?;
-        self.states.insert(
-            session.id,
-            State {
-                ended: true,
-                log_level: None,
-            },
-        );
+        self.ended(session.id);
         Ok(())
+    }
+
+    /// Another replica ended the session.
+    pub(super) fn ended(&self, id: SessionId) {
+        let ended = State {
+            ended: true,
+            log_level: None,
+        };
+        self.remember(id, ended);
     }
 
     /// Another replica changed the session: ask again.
     pub(super) fn forget(&self, id: SessionId) {
         self.states.invalidate(&id);
     }
+}
+
+async fn read(store: Store, tenant: TenantId, id: SessionId) -> Result<State, StoreError> {
+    let ended = store.find_tombstone(&tenant, id).await?.is_some();
+    let row = store.find_session_state(&tenant, id).await?;
+    Ok(State {
+        ended,
+        log_level: row.and_then(|row| row.log_level),
+    })
 }
 
 /// The declared capabilities as bits, in the order of the names.

@@ -12,7 +12,7 @@ use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
-use crate::protocol::{Era, Version};
+use crate::protocol::{Era, Json, Version};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
 use crate::telemetry::metrics::{CallOutcome, Metrics};
 use crate::tenancy::{TenantContext, TenantRules};
@@ -64,13 +64,16 @@ pub(super) struct Record {
 impl Record {
     /// Opens the record of a readable call.
     pub(super) fn open(call: &Call, clock: &dyn Clock) -> Self {
-        let mut record = Self::of_unread(&call.attempt, &call.context, clock);
-        record.facts.tool = shortened(&call.name);
-        record
+        Self::of_unread(&call.attempt, &call.context, Some(&call.name), clock)
     }
 
-    /// Opens the record of a request that names no tool.
-    pub(super) fn of_unread(attempt: &Attempt, context: &TenantContext, clock: &dyn Clock) -> Self {
+    /// Opens the record of a request that names a tool, or none.
+    pub(super) fn of_unread(
+        attempt: &Attempt,
+        context: &TenantContext,
+        name: Option<&str>,
+        clock: &dyn Clock,
+    ) -> Self {
         let principal = context.principal();
         let audit = context.rules().audit();
         Self {
@@ -87,7 +90,7 @@ impl Record {
                 first_call: None,
                 version: Some(attempt.version),
                 upstream: None,
-                tool: String::new(),
+                tool: name.map(shortened).unwrap_or_default(),
                 upstream_tool: None,
                 definition_digest: None,
                 config_digest: attempt.config_digest,
@@ -127,15 +130,21 @@ impl Record {
         sanitizer: &Sanitizer,
         rules: &TenantRules,
     ) {
-        let original = call.arguments().as_str().as_bytes();
-        self.facts.arguments = match self.arguments {
-            ArgumentsMode::Redacted => {
-                let (clean, _) = sanitizer.arguments(call.arguments(), rules.sanitize());
-                ArgumentsRecord::redacted(clean.as_str(), original)
-            }
-            ArgumentsMode::Digest => ArgumentsRecord::digest(original),
-            ArgumentsMode::None => ArgumentsRecord::none(original),
+        self.facts.arguments = kept(self.arguments, call.arguments(), sanitizer, rules);
+    }
+
+    /// The arguments of a call that was refused. Where the tool is not known, its
+    /// rules are not either: no more than the digest is kept, and hidden and
+    /// missing tools read alike.
+    pub(super) fn keep_refused(&mut self, call: &Call, sanitizer: &Sanitizer) {
+        let Some(arguments) = &call.arguments else {
+            return;
         };
+        let mode = match self.arguments {
+            ArgumentsMode::Redacted if self.tool.is_none() => ArgumentsMode::Digest,
+            mode => mode,
+        };
+        self.facts.arguments = kept(mode, arguments, sanitizer, call.context.rules());
     }
 
     pub(super) fn facts(&self) -> &CallFacts {
@@ -233,6 +242,23 @@ impl Record {
                 metrics.findings(label, finding.count);
             }
         }
+    }
+}
+
+fn kept(
+    mode: ArgumentsMode,
+    arguments: &Json,
+    sanitizer: &Sanitizer,
+    rules: &TenantRules,
+) -> ArgumentsRecord {
+    let original = arguments.as_str().as_bytes();
+    match mode {
+        ArgumentsMode::Redacted => {
+            let (clean, _) = sanitizer.arguments(arguments, rules.sanitize());
+            ArgumentsRecord::redacted(clean.as_str(), original)
+        }
+        ArgumentsMode::Digest => ArgumentsRecord::digest(original),
+        ArgumentsMode::None => ArgumentsRecord::none(original),
     }
 }
 

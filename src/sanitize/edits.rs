@@ -36,16 +36,16 @@ impl Policy {
         }
     }
 
-    /// For the audit: nothing is only counted, and nothing stops a record.
+    /// For the audit: no secret is only counted, what was hidden is made visible
+    /// rather than dropped, and nothing stops a record.
     pub(super) fn for_record(config: &Sanitize) -> Self {
-        let at_least_redact = |action| match action {
-            Action::Mask => Action::Mask,
-            Action::Redact | Action::Flag | Action::Block => Action::Redact,
-        };
         Self {
-            secrets: at_least_redact(config.secrets),
-            invisible: at_least_redact(config.invisible),
-            terminal: at_least_redact(config.terminal),
+            secrets: match config.secrets {
+                Action::Mask => Action::Mask,
+                Action::Redact | Action::Flag | Action::Block => Action::Redact,
+            },
+            invisible: Action::Mask,
+            terminal: Action::Mask,
             strict: true,
         }
     }

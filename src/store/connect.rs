@@ -125,6 +125,21 @@ impl Store {
         lease.settle(outcome).map(drop)
     }
 
+    /// Whether the database takes writes. One that does not any more, such as a
+    /// primary that became a standby, is not asked again over the same connection.
+    pub async fn is_writable(&self) -> Result<bool, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout,
+            sqlx::query_scalar!(
+                r#"SELECT current_setting('transaction_read_only') = 'off' AS "writable!""#
+            )
+            .fetch_one(lease.connection()),
+        )
+        .await;
+        lease.settle_if(outcome, |writable| *writable)
+    }
+
     /// How far the database's clock is ahead of `now`, in microseconds.
     pub async fn clock_skew_micros(&self, now: time::OffsetDateTime) -> Result<i64, StoreError> {
         let mut lease = self.lease().await?;
@@ -167,8 +182,22 @@ impl Lease {
         self,
         outcome: Result<Result<T, sqlx::Error>, Elapsed>,
     ) -> Result<T, StoreError> {
+        self.settle_if(outcome, |_| true)
+    }
+
+    /// The same where the answer itself may say that the connection is of no use.
+    fn settle_if<T>(
+        self,
+        outcome: Result<Result<T, sqlx::Error>, Elapsed>,
+        useful: impl FnOnce(&T) -> bool,
+    ) -> Result<T, StoreError> {
         let fault = match outcome {
-            Ok(Ok(value)) => return Ok(value),
+            Ok(Ok(value)) => {
+                if !useful(&value) {
+                    drop(self.0.detach());
+                }
+                return Ok(value);
+            }
             Ok(Err(error)) => StoreError::of_statement(&error),
             Err(_) => StoreError::InDoubt,
         };

@@ -14,9 +14,14 @@
 )]
 
 mod answers;
+mod commands;
+mod drain;
 mod kit;
 mod layering;
+mod limits;
+mod outage;
 mod real_clients;
 mod real_upstreams;
+mod records;
 mod smoke;
 mod support;

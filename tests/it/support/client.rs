@@ -143,6 +143,17 @@ impl Caller {
         headers: &[(&str, &str)],
         body: impl Into<reqwest::Body>,
     ) -> Response {
+        let answer = self.try_open(method, headers, body).await;
+        answer.expect("the connection holds")
+    }
+
+    /// Like `open`; `None` where the connection breaks.
+    pub(crate) async fn try_open(
+        &self,
+        method: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Option<Response> {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let mut request = self
             .http
@@ -164,9 +175,7 @@ impl Caller {
             set(name, value);
         }
         let answer = tokio::time::timeout(PATIENCE, self.http.execute(request)).await;
-        answer
-            .expect("an answer begins")
-            .expect("the connection holds")
+        answer.expect("an answer begins").ok()
     }
 
     /// Sends bytes as they are over a connection of its own and reads until the

@@ -201,6 +201,31 @@ pub(crate) fn send(pid: u32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid.try_into().unwrap()), signal);
 }
 
+/// How a command ended, and what it printed.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// Its exit code; `None` if a signal ended it.
+    pub(crate) code: Option<i32>,
+    /// What it printed on standard output.
+    pub(crate) stdout: String,
+    /// What it printed on standard error.
+    pub(crate) stderr: String,
+}
+
+impl Outcome {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.stdin(Stdio::null()).output();
+        let output = output.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Self {
+            code: output.status.code(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+}
+
 /// Runs a command to its end; panics with what it printed unless it succeeds.
 pub(crate) fn run(command: &mut Command) -> String {
     let output = command

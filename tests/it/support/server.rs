@@ -11,7 +11,7 @@ use super::client::Caller;
 use super::folder::Folder;
 use super::idp::Idp;
 use super::postgres::{self, Database, OwnPostgres};
-use super::process::{Output, Process, free_port, run};
+use super::process::{Outcome, Output, Process, free_port, run};
 use super::{Helper, PATIENCE, Value, config, eventually, json};
 
 /// What a server is to be started with.
@@ -334,6 +334,12 @@ impl Gateway {
         self.until_ready().await;
     }
 
+    /// Starts it again after it ended, and waits only until it lives.
+    pub(crate) async fn start_again_unready(&mut self) {
+        self.process = start_process(&self.config_file, &self.environment);
+        self.until("/healthz").await;
+    }
+
     /// Asks it to end and waits for that.
     pub(crate) async fn sigterm_and_wait(&mut self) -> ExitStatus {
         self.process.signal(Signal::SIGTERM);
@@ -344,6 +350,16 @@ impl Gateway {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         panic!("it does not end when asked to:\n{}", self.logs().tail(40));
+    }
+
+    /// Runs a command of the program with this server's configuration file, however it ends.
+    pub(crate) fn outcome(&self, args: &[&str]) -> Outcome {
+        Outcome::of(
+            Command::new(config::TOOLGATE)
+                .args(args)
+                .arg("--config")
+                .arg(&self.config_file),
+        )
     }
 
     /// Runs a command of the program with this server's configuration file.

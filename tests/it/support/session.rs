@@ -267,6 +267,20 @@ impl Prepared {
         Answer::read(self.open().await, &self.id()).await
     }
 
+    /// Sends it; `None` where the connection breaks before all of the answer is
+    /// there, else the body as it came.
+    pub(crate) async fn try_send(&self) -> Option<String> {
+        let headers = self.headers.iter();
+        let headers: Vec<_> = headers
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        let answer = self
+            .caller
+            .try_open("POST", &headers, self.body.to_string())
+            .await;
+        answer?.text().await.ok()
+    }
+
     /// Sends it and reads the answer as a stream.
     pub(crate) async fn stream(&self) -> Events {
         Events::new(self.open().await).await

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::process::{Process, free_port};
+use super::server::http_client;
 use super::{Value, config, eventually, json, real};
 
 /// An upstream that speaks HTTP.
@@ -90,6 +91,17 @@ impl Helper {
     /// The same for another path of it, such as `/legacy`.
     pub(crate) fn config_of(&self, path: &str) -> Value {
         json!({"mcp": {"url": self.url_of(path), "allow_private": true}})
+    }
+
+    /// The calls that `upstream_hostile` has received so far: their bodies.
+    pub(crate) async fn calls(&self) -> Vec<Value> {
+        let answer = http_client().get(self.url_of("/seen")).send().await;
+        let seen: Vec<Value> = answer.unwrap().json().await.unwrap();
+        let bodies = seen.iter().filter_map(|asked| asked["body"].as_str());
+        bodies
+            .filter_map(|body| serde_json::from_str::<Value>(body).ok())
+            .filter(|body| body["method"] == "tools/call")
+            .collect()
     }
 
     /// Its process.
