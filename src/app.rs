@@ -180,7 +180,7 @@ impl App {
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
-        let snapshot = snapshot::make(&loaded, public, &outgoing, &clock)?;
+        let snapshot = snapshot::make(&loaded, public, &outgoing, &clock, None)?;
         let catalog = Catalog::new(Arc::clone(&sanitizer));
         let pipeline = Arc::new(Pipeline {
             catalog: Arc::clone(&catalog),
