@@ -9,7 +9,7 @@ use super::findings::{Findings, Label};
 use crate::protocol::{Json, UpstreamEvent};
 
 /// Why an answer is withheld.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unclean {
     /// Larger than the tenant allows.
     #[error("the answer is larger than {limit} bytes")]
@@ -22,6 +22,8 @@ pub enum Unclean {
     Blocked {
         /// The kind of what was found.
         label: Label,
+        /// All that was found.
+        findings: Findings,
     },
 }
 
@@ -65,6 +67,17 @@ impl CleanResult {
             .and_then(|flag| flag.boolean())
             .unwrap_or(false)
     }
+}
+
+/// A cleaned JSON-RPC error.
+#[derive(Clone, Debug)]
+pub struct CleanError {
+    /// The upstream's words.
+    pub message: CleanText,
+    /// The upstream's data.
+    pub data: Option<Json>,
+    /// What was found in both.
+    pub findings: Findings,
 }
 
 /// A cleaned notification.
