@@ -13,9 +13,14 @@
 )]
 
 mod answers;
+mod cleaning;
+mod discovery;
+mod identity;
 mod kit;
 mod layering;
+mod quickstart;
 mod real_clients;
 mod real_upstreams;
+mod routes;
 mod smoke;
 mod support;
