@@ -203,7 +203,7 @@ impl App {
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
-        let snapshot = snapshot::make(&loaded, public, &outgoing, &clock)?;
+        let snapshot = snapshot::make(&loaded, public, &outgoing, &clock, None)?;
         let catalog = Catalog::new(Arc::clone(&sanitizer));
         let server = mcp::Server::new(mcp::Parts {
             pipeline: Arc::new(Pipeline {

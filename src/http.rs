@@ -30,7 +30,7 @@ use crate::tenancy::Tenants;
 pub use admin::{Health, HealthCheck, admin_router};
 pub use base::Base;
 pub use edge::EdgeLimiter;
-pub use router::public_router;
+pub use router::{Access, ROUTES, Route, public_router};
 pub use serve::{Listening, serve};
 
 /// Everything that follows from one configuration. A request keeps the one that

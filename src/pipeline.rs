@@ -197,7 +197,7 @@ impl Pipeline {
                 if fault.is_unknown_tool() {
                     self.catalog.suspect(&valid.tool().upstream);
                 }
-                result::failed(fault, valid.tool(), &self.sanitizer, record)
+                result::failed(fault, valid.tool(), &self.sanitizer, rules, record)
             }
         }
     }

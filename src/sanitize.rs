@@ -32,6 +32,6 @@ mod secrets;
 mod terminal;
 mod view;
 
-pub use clean::{CleanDefinition, CleanEvent, CleanResult, CleanText, Unclean};
+pub use clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};
 pub use findings::{Finding, Findings, INVISIBLE, Label, TERMINAL};
 pub use sanitizer::Sanitizer;

@@ -23,8 +23,15 @@ pub(super) fn make(
     public: SocketAddr,
     outgoing: &Arc<Outgoing>,
     clock: &SharedClock,
+    earlier: Option<&Snapshot>,
 ) -> anyhow::Result<Snapshot> {
     let config = loaded.config.clone();
+    let identity = Identity::new(&config.identity_providers, outgoing, Arc::clone(clock))
+        .context("identity_providers")?;
+    let identity = match earlier {
+        Some(earlier) => identity.with_keys_of(&earlier.identity),
+        None => identity,
+    };
     let server = &config.server;
     Ok(Snapshot {
         digest: loaded.digest,
@@ -33,10 +40,7 @@ pub(super) fn make(
             public,
             server.trusted_proxies.clone(),
         ),
-        identity: Arc::new(
-            Identity::new(&config.identity_providers, outgoing, Arc::clone(clock))
-                .context("identity_providers")?,
-        ),
+        identity: Arc::new(identity),
         tenants: Tenants::new(&config),
         credentials: Arc::new(
             Credentials::new(&config.upstreams, Arc::clone(clock)).context("upstreams")?,
@@ -69,7 +73,7 @@ impl App {
     pub(super) async fn adopt(&self, loaded: &Loaded) -> anyhow::Result<()> {
         let running = self.current.load_full();
         let public = running.base.listen();
-        let mut next = make(loaded, public, &self.outgoing, &self.clock)?;
+        let mut next = make(loaded, public, &self.outgoing, &self.clock, Some(&running))?;
         if next.config.edge == running.config.edge {
             // The same settings keep their buckets.
             next.edge = running.edge.clone();

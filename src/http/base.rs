@@ -2,6 +2,7 @@
 //! caller's `Host` or forwarded headers gets into a URL that is printed, except
 //! from a trusted proxy while no `public_url` is configured (development).
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, header};
@@ -74,28 +75,48 @@ fn is_authority(text: &str) -> bool {
         })
 }
 
-/// The URL of an endpoint: the resource identifier of RFC 8707 and RFC 9728.
+/// The URL of an endpoint: the resource identifier of RFC 8707 and RFC 9728. A
+/// slash at the end of the base is the endpoint's first.
 pub(super) fn resource(base: &str, tenant: Option<&TenantId>) -> String {
-    match tenant {
-        Some(tenant) => format!("{base}/t/{tenant}/mcp"),
-        None => format!("{base}/mcp"),
-    }
+    format!("{}{}", base.trim_end_matches('/'), endpoint(tenant))
 }
 
 /// The URL of an endpoint's metadata: the path goes behind the well-known part
 /// (RFC 9728 §3.1), whatever path the base itself has in front.
 pub(super) fn metadata_url(base: &str, tenant: Option<&TenantId>) -> String {
-    let origin_end = base
-        .find("://")
-        .and_then(|at| base.get(at + 3..)?.find('/').map(|slash| at + 3 + slash));
-    let (origin, path) = origin_end.map_or((base, ""), |at| base.split_at(at));
+    let path = path_of(base);
+    let origin = base.strip_suffix(path).unwrap_or(base);
     let path = path.trim_end_matches('/');
-    match tenant {
-        Some(tenant) => {
-            format!("{origin}/.well-known/oauth-protected-resource{path}/t/{tenant}/mcp")
+    let endpoint = endpoint(tenant);
+    format!("{origin}/.well-known/oauth-protected-resource{path}{endpoint}")
+}
+
+/// The path of a base, with its leading slash; empty where it has none.
+pub(super) fn path_of(base: &str) -> &str {
+    base.find("://")
+        .and_then(|at| {
+            let rest = base.get(at + 3..)?;
+            rest.get(rest.find('/')?..)
+        })
+        .unwrap_or_default()
+}
+
+/// An endpoint's path. A tenant comes from a request's path: what has a meaning in
+/// URLs or headers is written in per cent codes again.
+fn endpoint(tenant: Option<&TenantId>) -> String {
+    let Some(tenant) = tenant else {
+        return "/mcp".to_owned();
+    };
+    let mut path = String::from("/t/");
+    for byte in tenant.as_str().bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            path.push(char::from(byte));
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(path, "%{byte:02X}");
         }
-        None => format!("{origin}/.well-known/oauth-protected-resource{path}/mcp"),
     }
+    path + "/mcp"
 }
 
 #[cfg(test)]
@@ -147,6 +168,28 @@ mod tests {
         assert_eq!(
             metadata_url("https://example.com/gw", Some(&tenant)),
             "https://example.com/.well-known/oauth-protected-resource/gw/t/acme/mcp"
+        );
+    }
+
+    #[test]
+    fn a_slash_at_the_end_of_the_base_is_not_doubled() {
+        for base in ["https://gw.example.com", "https://gw.example.com/"] {
+            assert_eq!(resource(base, None), "https://gw.example.com/mcp");
+            assert_eq!(
+                metadata_url(base, None),
+                "https://gw.example.com/.well-known/oauth-protected-resource/mcp"
+            );
+        }
+        assert_eq!(path_of("https://gw.example.com"), "");
+        assert_eq!(path_of("https://gw.example.com/gw"), "/gw");
+    }
+
+    #[test]
+    fn nothing_of_a_path_gets_out_of_its_segment() {
+        let tenant = TenantId::from("a/b\r\n\"?é");
+        assert_eq!(
+            resource("https://gw.example.com", Some(&tenant)),
+            "https://gw.example.com/t/a%2Fb%0D%0A%22%3F%C3%A9/mcp"
         );
     }
 }

@@ -20,10 +20,15 @@ const SENDABLE: [&str; 6] = [
     "tracestate",
 ];
 
+/// Whether a path is that of a document that everybody may read.
+pub(super) fn is_metadata(path: &str) -> bool {
+    path.starts_with("/.well-known/")
+}
+
 /// Answers preflights and marks answers. `Origin` was judged before.
 pub(super) async fn layer(State(_): State<Edge>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let is_metadata = request.uri().path().starts_with("/.well-known/");
+    let is_metadata = is_metadata(request.uri().path());
     let preflight = request.method() == Method::OPTIONS
         && request
             .headers()

@@ -116,6 +116,15 @@ impl Site {
             Ok(principal) => principal,
             Err(IdentityFault::KeysUnavailable { .. }) => return Err(keys_unavailable()),
             Err(fault) => {
+                if let IdentityFault::TenantNotTrusted {
+                    provider,
+                    subject,
+                    tenant,
+                } = &fault
+                {
+                    // The token is genuine: the provider is set up wrongly, or reaches too far.
+                    tracing::warn!(identity_provider = %provider, %subject, tenant.claimed = %tenant, "A provider's token claims a tenant that the provider is not trusted for.");
+                }
                 return Err(
                     self.challenged(Challenge::InvalidToken(&fault.to_string()), fault.reason())
                 );

@@ -8,7 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{Edge, Snapshot};
+use super::{Edge, Snapshot, cors};
 
 /// Checks `Host` and `Origin`.
 pub(super) async fn layer(
@@ -36,6 +36,8 @@ pub(super) async fn layer(
         return (StatusCode::FORBIDDEN, "Host is not a name of this service. Name it in server.public_url or server.allowed_hosts.\n").into_response();
     }
     let origin_known = match request.headers().get(header::ORIGIN) {
+        // Metadata is for everyone, pages of any site included.
+        _ if cors::is_metadata(request.uri().path()) => true,
         None => true,
         Some(origin) => origin
             .to_str()

@@ -8,8 +8,9 @@ use serde::Serialize;
 
 use crate::ids::TenantId;
 
-use super::base::resource;
+use super::base::{path_of, resource};
 use super::bearer::BASE_SCOPE;
+use super::router::not_found;
 use super::{Edge, Snapshot};
 
 #[derive(Serialize)]
@@ -30,14 +31,34 @@ pub(super) async fn root(
     document(&edge, &headers, peer.ip(), None)
 }
 
-/// The document of `/t/{tenant}/mcp`. An unknown tenant has one like a known one.
-pub(super) async fn tenant(
+/// The documents of endpoints by their paths: that of `/mcp`, and that of
+/// `/t/{tenant}/mcp`. An unknown tenant has one like a known one.
+pub(super) async fn suffixed(
     State(edge): State<Edge>,
     peer: ConnectInfo<std::net::SocketAddr>,
-    Path(tenant): Path<String>,
+    Path(endpoint): Path<String>,
     headers: HeaderMap,
 ) -> Response {
-    document(&edge, &headers, peer.ip(), Some(&TenantId::new(tenant)))
+    let base = edge.current.load().base.of(&headers, peer.ip());
+    match tenant_of(path_of(&base), &endpoint) {
+        Some(tenant) => document(&edge, &headers, peer.ip(), tenant.as_ref()),
+        None => not_found().await,
+    }
+}
+
+/// Whose endpoint is at this path below the well-known part: a tenant's, or
+/// everybody's; the outer `None` for no endpoint at all. A path of `public_url`
+/// stands in front (RFC 9728 §3.1).
+fn tenant_of(base_path: &str, endpoint: &str) -> Option<Option<TenantId>> {
+    let endpoint = match base_path.trim_start_matches('/') {
+        "" => endpoint,
+        base => endpoint.strip_prefix(base)?.strip_prefix('/')?,
+    };
+    if endpoint == "mcp" {
+        return Some(None);
+    }
+    let tenant = endpoint.strip_prefix("t/")?.strip_suffix("/mcp")?;
+    (!tenant.is_empty() && !tenant.contains('/')).then(|| Some(TenantId::from(tenant)))
 }
 
 fn document(
@@ -79,4 +100,28 @@ fn issuers<'a>(snapshot: &'a Snapshot, tenant: Option<&TenantId>) -> Vec<&'a str
         .filter(trusted)
         .map(|provider| provider.issuer.as_str())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suffix_names_an_endpoint_or_nothing() {
+        let acme = || Some(Some(TenantId::from("acme")));
+        for (base, endpoint, right) in [
+            ("", "mcp", Some(None)),
+            ("", "t/acme/mcp", acme()),
+            ("", "mcp/", None),
+            ("", "t//mcp", None),
+            ("", "t/a/b/mcp", None),
+            ("", "other", None),
+            ("/gw", "gw/mcp", Some(None)),
+            ("/gw", "gw/t/acme/mcp", acme()),
+            ("/gw", "mcp", None),
+            ("/gw", "gwmcp", None),
+        ] {
+            assert_eq!(tenant_of(base, endpoint), right, "{base} {endpoint}");
+        }
+    }
 }

@@ -4,31 +4,70 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{MethodRouter, any, get};
 use tower::ServiceBuilder;
 use tower_governor::{GovernorError, GovernorLayer};
 
 use super::{Edge, cors, endpoint, host, metadata, request_id};
 
+/// Who may come by a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Everybody; limited by address.
+    Everybody,
+    /// Whoever has a token for it; failures are limited by address.
+    Bearer,
+}
+
+/// One route of the public listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// Its path, with `{name}` for a part that varies.
+    pub path: &'static str,
+    /// Who may come by it.
+    pub access: Access,
+    methods: fn() -> MethodRouter<Edge>,
+}
+
+/// Every public route. A test walks this table with good and bad tokens, so a
+/// route that is not in it does not exist.
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/mcp",
+        access: Access::Bearer,
+        methods: || any(endpoint::root),
+    },
+    Route {
+        path: "/t/{tenant}/mcp",
+        access: Access::Bearer,
+        methods: || any(endpoint::tenant),
+    },
+    Route {
+        path: "/.well-known/oauth-protected-resource",
+        access: Access::Everybody,
+        methods: || get(metadata::root),
+    },
+    Route {
+        path: "/.well-known/oauth-protected-resource/{*endpoint}",
+        access: Access::Everybody,
+        methods: || get(metadata::suffixed),
+    },
+];
+
 /// The public listener's service.
 pub fn public_router(edge: Edge) -> Router {
-    // Reachable without a token: limited by address.
+    let of = |access: Access| {
+        ROUTES
+            .iter()
+            .filter(|route| route.access == access)
+            .fold(Router::new(), |router, route| {
+                router.route(route.path, (route.methods)())
+            })
+    };
     let limiter = edge.current.load().edge.settings();
-    let unauthenticated = Router::new()
-        .route("/.well-known/oauth-protected-resource", get(metadata::root))
-        .route(
-            "/.well-known/oauth-protected-resource/mcp",
-            get(metadata::root),
-        )
-        .route(
-            "/.well-known/oauth-protected-resource/t/{tenant}/mcp",
-            get(metadata::tenant),
-        )
-        .layer(GovernorLayer::new(limiter).error_handler(limited));
-
-    let endpoints = Router::new()
-        .route("/mcp", any(endpoint::root))
-        .route("/t/{tenant}/mcp", any(endpoint::tenant));
+    let unauthenticated =
+        of(Access::Everybody).layer(GovernorLayer::new(limiter).error_handler(limited));
+    let endpoints = of(Access::Bearer);
 
     let layers = ServiceBuilder::new()
         // Outermost: everything below logs under the request's id and knows the caller's address.
@@ -48,7 +87,7 @@ pub fn public_router(edge: Edge) -> Router {
         .with_state(edge)
 }
 
-async fn not_found() -> Response {
+pub(super) async fn not_found() -> Response {
     (
         StatusCode::NOT_FOUND,
         "Not found. The MCP endpoint is /mcp or /t/{tenant}/mcp.\n",

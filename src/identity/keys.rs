@@ -96,6 +96,11 @@ impl ProviderKeys {
         }
     }
 
+    /// Whether another provider's keys are those of this one, from the same place.
+    pub(super) fn are_those_of(&self, other: &Self) -> bool {
+        self.provider == other.provider && self.source.is_same_place(&other.source)
+    }
+
     /// The keys to use now, renewed if they are due.
     pub(super) async fn current(
         self: &Arc<Self>,

@@ -54,6 +54,17 @@ struct Metadata {
 }
 
 impl Source {
+    /// Whether the keys are those of the same place.
+    pub(super) fn is_same_place(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File(one), Self::File(other)) => one.path() == other.path(),
+            (Self::Remote(one), Self::Remote(other)) => {
+                (&one.issuer, &one.url) == (&other.issuer, &other.url)
+            }
+            _ => false,
+        }
+    }
+
     pub(super) fn new(provider: &IdentityProvider, outgoing: &Arc<Outgoing>) -> Self {
         match &provider.jwks_file {
             Some(path) => Self::File(WatchedFile::new(path)),

@@ -87,6 +87,23 @@ impl Identity {
         Self::with_timings(providers, outgoing, clock, KeyTimings::default())
     }
 
+    /// Takes over the keys that an earlier configuration's providers have from the
+    /// same places: a provider that is away when the configuration changes is still
+    /// believed.
+    #[must_use]
+    pub fn with_keys_of(mut self, earlier: &Self) -> Self {
+        for provider in &mut self.providers {
+            let known = earlier
+                .providers
+                .iter()
+                .find(|known| provider.keys.are_those_of(&known.keys));
+            if let Some(known) = known {
+                provider.keys = Arc::clone(&known.keys);
+            }
+        }
+        self
+    }
+
     /// The same with other timings; for tests.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use crate::config;
 use crate::protocol::{Untrusted, UpstreamEvent};
-use crate::sanitize::{CleanEvent, Findings, Sanitizer};
+use crate::sanitize::{CleanEvent, Findings, Sanitizer, Unclean};
 
 /// Events that may wait for a slow reader; then the upstream waits.
 pub(super) const BACKLOG: usize = 32;
@@ -50,9 +50,13 @@ pub(super) async fn clean(
     let mut findings = Findings::default();
     while let Some(event) = events.recv().await {
         // A message that may not pass is dropped: the answer is what counts.
-        if let Ok(clean) = sanitizer.event(event, rules) {
-            findings.merge(clean.findings().clone());
-            sink.message(clean).await;
+        match sanitizer.event(event, rules) {
+            Ok(clean) => {
+                findings.merge(clean.findings().clone());
+                sink.message(clean).await;
+            }
+            Err(Unclean::Blocked { findings: more, .. }) => findings.merge(more),
+            Err(Unclean::TooLarge { .. }) => {}
         }
     }
     findings

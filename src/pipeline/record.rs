@@ -164,6 +164,11 @@ impl Record {
         self.findings = findings;
     }
 
+    /// Something was found in what is not the result itself.
+    pub(super) fn found(&mut self, findings: Findings) {
+        self.findings.merge(findings);
+    }
+
     pub(super) fn upstream_failed(&mut self, reason: &str) {
         self.special = Some((Outcome::UpstreamError, reason.to_owned()));
     }
@@ -182,10 +187,6 @@ impl Record {
 
     /// What `finished` will say.
     pub(super) fn finish(&self, cleaned: &Result<CleanResult, Refusal>) -> Finish {
-        let mut findings = self.findings.clone();
-        if let Ok(result) = cleaned {
-            findings.merge(result.findings().clone());
-        }
         let plain = match cleaned {
             Ok(result) if result.is_error() => Outcome::ToolError,
             Ok(_) => Outcome::Ok,
@@ -202,9 +203,17 @@ impl Record {
             response_bytes: cleaned
                 .as_ref()
                 .map_or(0, |result| result.json().as_str().len() as u64),
-            findings: findings.summary(),
+            findings: self.all_findings(cleaned).summary(),
             ..self.empty_finish()
         }
+    }
+
+    fn all_findings(&self, outcome: &Result<CleanResult, Refusal>) -> Findings {
+        let mut findings = self.findings.clone();
+        if let Ok(result) = outcome {
+            findings.merge(result.findings().clone());
+        }
+        findings
     }
 
     /// A finish without outcome details.
@@ -237,10 +246,8 @@ impl Record {
                 .record(word, self.begun.elapsed()),
             None => metrics.unresolved_call(word, self.begun.elapsed()),
         }
-        if let Ok(result) = outcome {
-            for (label, finding) in result.findings().iter() {
-                metrics.findings(label, finding.count);
-            }
+        for (label, finding) in self.all_findings(outcome).iter() {
+            metrics.findings(label, finding.count);
         }
     }
 }

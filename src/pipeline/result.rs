@@ -8,7 +8,7 @@ use crate::config;
 use crate::dispatch::DispatchFault;
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Json, Untrusted, codes};
-use crate::sanitize::{CleanResult, Sanitizer, Unclean};
+use crate::sanitize::{CleanError, CleanResult, Sanitizer, Unclean};
 use crate::upstream::UpstreamError;
 
 use super::Refusal;
@@ -33,14 +33,23 @@ pub(super) fn clean(
     }
     match sanitizer.result(untrusted, rules) {
         Ok(result) => fitting(result, tool, record),
-        Err(unclean @ Unclean::TooLarge { limit }) => {
-            record.upstream_failed(&unclean.to_string());
+        Err(unclean) => kept_back(unclean, record),
+    }
+}
+
+/// What is told instead of an answer that may not leave.
+fn kept_back(unclean: Unclean, record: &mut Record) -> CleanResult {
+    let reason = unclean.to_string();
+    match unclean {
+        Unclean::TooLarge { limit } => {
+            record.upstream_failed(&reason);
             tool_error(&format!(
                 "The tool's answer is larger than {limit} bytes and was not passed on. Ask for less: fewer rows, fewer fields, or a narrower range."
             ))
         }
-        Err(unclean @ Unclean::Blocked { label }) => {
-            record.withheld(&unclean.to_string());
+        Unclean::Blocked { label, findings } => {
+            record.withheld(&reason);
+            record.found(findings);
             tool_error(&format!(
                 "The tool's answer holds content ({label}) that may not leave. Repeating the call will not help."
             ))
@@ -78,6 +87,7 @@ pub(super) fn failed(
     fault: DispatchFault,
     tool: &Tool,
     sanitizer: &Sanitizer,
+    rules: &config::Sanitize,
     record: &mut Record,
 ) -> Result<CleanResult, Refusal> {
     match fault {
@@ -91,7 +101,13 @@ pub(super) fn failed(
             data,
         }) => {
             record.upstream_failed("JSON-RPC error");
-            rpc(code, message, data, tool, sanitizer)
+            match sanitizer.error(message, data, rules, EXCERPT) {
+                Ok(error) => {
+                    record.found(error.findings.clone());
+                    rpc(code, error, tool)
+                }
+                Err(unclean) => Ok(kept_back(unclean, record)),
+            }
         }
         DispatchFault::Upstream(UpstreamError::TimedOut) => {
             record.timed_out();
@@ -102,21 +118,14 @@ pub(super) fn failed(
         }
         other => {
             record.upstream_failed(&other.to_string());
-            let text = words_of(other, tool, sanitizer);
+            let text = words_of(other, tool, sanitizer, record);
             Ok(tool_error(&text))
         }
     }
 }
 
 /// An upstream's JSON-RPC error: codes as `rules.md` §2.3 maps them.
-fn rpc(
-    code: i64,
-    message: Untrusted<String>,
-    data: Option<Untrusted<Json>>,
-    tool: &Tool,
-    sanitizer: &Sanitizer,
-) -> Result<CleanResult, Refusal> {
-    let message = sanitizer.text(message, EXCERPT);
+fn rpc(code: i64, error: CleanError, tool: &Tool) -> Result<CleanResult, Refusal> {
     let name = tool.exposed.as_str();
     match code {
         codes::HEADER_MISMATCH
@@ -124,21 +133,17 @@ fn rpc(
         | codes::MISSING_CLIENT_CAPABILITY
         | codes::LEGACY_URL_ELICITATION_REQUIRED => Ok(tool_error(&format!(
             "The server behind {name} and this gateway do not understand each other ({}). Do not retry; tell the operator.",
-            message.as_str()
+            error.message
         ))),
-        code => {
-            let code = if is_reserved(code) {
+        code => Err(Refusal::Upstream {
+            code: if is_reserved(code) {
                 codes::INTERNAL_ERROR
             } else {
                 code
-            };
-            let data = data.map(|data| sanitizer.json(data, &config::Sanitize::default()).0);
-            Err(Refusal::Upstream {
-                code,
-                message,
-                data,
-            })
-        }
+            },
+            message: error.message,
+            data: error.data,
+        }),
     }
 }
 
@@ -215,10 +220,16 @@ fn status_words(status: u16, retry_after: Option<Duration>, name: &str, source: 
 }
 
 /// The words, and what the upstream said, cleaned and short.
-fn words_of(fault: DispatchFault, tool: &Tool, sanitizer: &Sanitizer) -> String {
+fn words_of(
+    fault: DispatchFault,
+    tool: &Tool,
+    sanitizer: &Sanitizer,
+    record: &mut Record,
+) -> String {
     let mut text = words(&fault, tool);
     if let DispatchFault::Upstream(UpstreamError::Status { excerpt, .. }) = fault {
         let excerpt = sanitizer.excerpt(excerpt, EXCERPT);
+        record.found(excerpt.findings().clone());
         if !excerpt.as_str().is_empty() {
             text.push_str(" It said: ");
             text.push_str(excerpt.as_str());

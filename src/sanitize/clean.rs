@@ -10,7 +10,7 @@ use super::findings::{Findings, Label};
 use crate::protocol::{Json, UpstreamEvent};
 
 /// Why an answer is withheld.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Unclean {
     /// Larger than the tenant allows.
     #[error("the answer is larger than {limit} bytes")]
@@ -23,6 +23,8 @@ pub enum Unclean {
     Blocked {
         /// The kind of what was found.
         label: Label,
+        /// All that was found.
+        findings: Findings,
     },
 }
 
@@ -66,6 +68,17 @@ impl CleanResult {
             .and_then(|flag| flag.boolean())
             .unwrap_or(false)
     }
+}
+
+/// A cleaned JSON-RPC error.
+#[derive(Clone, Debug)]
+pub struct CleanError {
+    /// The upstream's words.
+    pub message: CleanText,
+    /// The upstream's data.
+    pub data: Option<Json>,
+    /// What was found in both.
+    pub findings: Findings,
 }
 
 /// A cleaned notification.

@@ -1,6 +1,6 @@
 //! The front door: one function for each kind of thing that an upstream says.
 
-use super::clean::{CleanDefinition, CleanEvent, CleanResult, CleanText, Unclean};
+use super::clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};
 use super::edits::{Policy, edits_total};
 use super::engine::{Engine, Found, blocked, edited};
 use super::excerpt::{Excerpts, INTERNAL_HOST, cut, one_line, without_markup};
@@ -101,9 +101,45 @@ impl Sanitizer {
         let policy = Policy::of(rules);
         let cleaned = self.engine.json(json, policy, walk, false);
         match blocked(&cleaned.findings, policy) {
-            Some(label) => Err(Unclean::Blocked { label }),
+            Some(label) => Err(Unclean::Blocked {
+                label,
+                findings: cleaned.findings,
+            }),
             None => Ok((cleaned.json, cleaned.findings)),
         }
+    }
+
+    /// Cleans a JSON-RPC error; its message is cut to `max` bytes.
+    ///
+    /// # Errors
+    /// [`Unclean`] when its data is too large, or it holds what the tenant blocks.
+    pub fn error(
+        &self,
+        message: Untrusted<String>,
+        data: Option<Untrusted<Json>>,
+        rules: &Sanitize,
+        max: usize,
+    ) -> Result<CleanError, Unclean> {
+        let policy = Policy::of(rules);
+        let (text, mut findings) = self.plain(&message.open(), policy, max);
+        let message = CleanText::new(cut(text, max), findings.clone());
+        if let Some(label) = blocked(&findings, policy) {
+            return Err(Unclean::Blocked { label, findings });
+        }
+        let Some(data) = data else {
+            return Ok(CleanError {
+                message,
+                data: None,
+                findings,
+            });
+        };
+        let (data, more) = self.checked(&data.open(), rules, EVERYTHING)?;
+        findings.merge(more);
+        Ok(CleanError {
+            message,
+            data: Some(data),
+            findings,
+        })
     }
 
     /// Cleans a tool's definition, which no tenant's rules reach: it is shared by
@@ -123,20 +159,6 @@ impl Sanitizer {
         }
     }
 
-    /// Cleans an error's `data`, or anything else that is no answer of its own. What
-    /// the tenant blocks is replaced whole by a placeholder.
-    pub fn json(&self, json: Untrusted<Json>, rules: &Sanitize) -> (Json, Findings) {
-        let policy = Policy::of(rules);
-        let cleaned = self.engine.json(&json.open(), policy, ANSWER, false);
-        match blocked(&cleaned.findings, policy) {
-            Some(label) => (
-                Json::from_text(&super::edits::placeholder(label)),
-                cleaned.findings,
-            ),
-            None => (cleaned.json, cleaned.findings),
-        }
-    }
-
     /// A copy of a caller's arguments for the audit. A name that says secret is
     /// believed, whatever its value looks like.
     pub fn arguments(&self, arguments: &Json, rules: &Sanitize) -> (Json, Findings) {
@@ -147,13 +169,13 @@ impl Sanitizer {
 
     /// Cleans a text and cuts it to `max` bytes at a character's end.
     pub fn text(&self, text: Untrusted<String>, max: usize) -> CleanText {
-        let (text, findings) = self.plain(&text.open(), max);
+        let (text, findings) = self.plain(&text.open(), Policy::REDACT, max);
         CleanText::new(cut(text, max), findings)
     }
 
     /// The same on one line: for logs and `www-authenticate`-like places.
     pub fn line(&self, text: Untrusted<String>, max: usize) -> CleanText {
-        let (text, findings) = self.plain(&text.open(), max);
+        let (text, findings) = self.plain(&text.open(), Policy::REDACT, max);
         CleanText::new(cut(one_line(&text), max), findings)
     }
 
@@ -162,7 +184,7 @@ impl Sanitizer {
     pub fn excerpt(&self, text: Untrusted<String>, max: usize) -> CleanText {
         let text = text.open();
         let text = shortened(&text, max);
-        let (text, mut findings) = self.plain(&without_markup(text), max);
+        let (text, mut findings) = self.plain(&without_markup(text), Policy::REDACT, max);
         let (text, hosts) = self.excerpts.without_hosts(&text);
         if hosts > 0 {
             findings.add(INTERNAL_HOST, hosts, String::new);
@@ -170,9 +192,9 @@ impl Sanitizer {
         CleanText::new(cut(one_line(&text), max), findings)
     }
 
-    fn plain(&self, text: &str, max: usize) -> (String, Findings) {
+    fn plain(&self, text: &str, policy: Policy, max: usize) -> (String, Findings) {
         let text = shortened(text, max);
-        let edits = self.engine.text(text, Policy::REDACT);
+        let edits = self.engine.text(text, policy);
         let mut findings = Findings::none();
         for (label, count) in edits_total(&edits) {
             findings.add(label, count, String::new);

@@ -3,8 +3,8 @@
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
@@ -15,6 +15,8 @@ use tokio::time::{Instant, timeout};
 use super::lines::{Line, Lines};
 use crate::config;
 use crate::ids::UpstreamId;
+use crate::protocol::Untrusted;
+use crate::sanitize::Sanitizer;
 
 /// How long each of the two polite requests to end may take.
 const GRACE: Duration = Duration::from_secs(2);
@@ -129,17 +131,14 @@ pub(super) async fn log_errors(id: UpstreamId, errors: ChildStderr, started: Arc
     }
 }
 
-/// Text that cannot move a terminal's cursor.
+/// One line of a child's words, cleaned: a log is read in terminals, and kept by
+/// others than the secrets in it.
 fn shown(text: &[u8]) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in String::from_utf8_lossy(text).chars() {
-        if c.is_control() {
-            out.extend(c.escape_default());
-        } else {
-            out.push(c);
-        }
-    }
-    out
+    static SANITIZER: LazyLock<Sanitizer> = LazyLock::new(Sanitizer::new);
+    let text = String::from_utf8_lossy(text).into_owned();
+    SANITIZER
+        .line(Untrusted::new(text), LOGGED_LINE)
+        .into_string()
 }
 
 #[cfg(test)]
@@ -147,7 +146,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_and_not_obeyed() {
-        assert_eq!(shown(b"a\x1b[31mb\xff"), "a\\u{1b}[31mb\u{fffd}");
+    fn a_line_moves_no_cursor_and_tells_no_secret() {
+        assert_eq!(shown(b"a\x1b[31mb\xff"), "ab\u{fffd}");
+        assert_eq!(
+            shown(b"starting with DB_PASSWORD=hunter2x9 now"),
+            "starting with DB_PASSWORD=[REDACTED:password] now"
+        );
     }
 }

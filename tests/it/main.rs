@@ -14,14 +14,19 @@
 )]
 
 mod answers;
+mod cleaning;
 mod commands;
+mod discovery;
 mod drain;
+mod identity;
 mod kit;
 mod layering;
 mod limits;
 mod outage;
+mod quickstart;
 mod real_clients;
 mod real_upstreams;
 mod records;
+mod routes;
 mod smoke;
 mod support;

@@ -51,6 +51,8 @@ const ISSUER: &str = "https://quickstart.toolgate.invalid";
 /// The folder.
 pub(crate) struct Data {
     folder: PathBuf,
+    /// Held while the quickstart runs; the system lets go of it if we die.
+    _lock: Option<fs::File>,
 }
 
 impl Data {
@@ -60,11 +62,14 @@ impl Data {
         listen: SocketAddr,
         admin: SocketAddr,
     ) -> anyhow::Result<Self> {
+        let folder = folder.unwrap_or_else(default_folder);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        // Before anything is written: what runs reads its configuration again when that changes.
+        let lock = Some(lock(&folder)?);
         let data = Self {
-            folder: folder.unwrap_or_else(default_folder),
+            folder,
+            _lock: lock,
         };
-        fs::create_dir_all(&data.folder)
-            .with_context(|| format!("cannot make {}", data.folder.display()))?;
         // The database's account must be able to pass through; nobody else may list.
         fs::set_permissions(&data.folder, fs::Permissions::from_mode(0o711))?;
         if !data.issuer_key().exists() {
@@ -84,6 +89,7 @@ impl Data {
     pub(crate) fn find(folder: Option<PathBuf>) -> anyhow::Result<Self> {
         let data = Self {
             folder: folder.unwrap_or_else(default_folder),
+            _lock: None,
         };
         if !data.issuer_key().exists() {
             bail!(
@@ -162,6 +168,22 @@ fn default_folder() -> PathBuf {
     match config::home().filter(|_| !root) {
         Some(home) => home.join(".local/share/toolgate"),
         None => PathBuf::from("/var/lib/toolgate"),
+    }
+}
+
+fn lock(folder: &Path) -> anyhow::Result<fs::File> {
+    let path = folder.join("lock");
+    let file =
+        fs::File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => bail!(
+            "{} is in use by another running toolgate; stop it, or name another --data-dir",
+            folder.display()
+        ),
+        Err(fs::TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("cannot lock {}", path.display()))
+        }
     }
 }
 

@@ -353,16 +353,14 @@ fn actions_follow_the_rules() {
         (flagged.json().as_str(), flagged.findings().total()),
         (text.as_str(), 3)
     );
-    assert_eq!(
-        run(Action::Block, Action::Flag).unwrap_err(),
-        Unclean::Blocked {
-            label: "github_token"
-        }
-    );
-    assert_eq!(
-        run(Action::Flag, Action::Block).unwrap_err(),
-        Unclean::Blocked { label: INVISIBLE }
-    );
+    for (secrets, hidden, label) in [
+        (Action::Block, Action::Flag, "github_token"),
+        (Action::Flag, Action::Block, INVISIBLE),
+    ] {
+        let unclean = run(secrets, hidden).unwrap_err();
+        let findings = flagged.findings().clone();
+        assert_eq!(unclean, Unclean::Blocked { label, findings });
+    }
 }
 
 #[test]
@@ -490,21 +488,31 @@ fn texts_are_cleaned_before_they_are_cut() {
 }
 
 #[test]
-fn error_data_is_cleaned_and_blocked_whole() {
+fn an_error_follows_the_tenant_s_rules_in_message_and_data() {
     let token = &samples::formats()[0].secret;
-    let data = json(&format!(r#"{{"detail":"{token}"}}"#));
-    let rules = Sanitize::default();
-    let (clean, _) = Sanitizer::new().json(Untrusted::new(data.clone()), &rules);
-    assert_eq!(clean.as_str(), r#"{"detail":"[REDACTED:github_token]"}"#);
-    let block = Sanitize {
-        secrets: Action::Block,
-        ..rules
+    let clean = |secrets| {
+        let data = Untrusted::new(json(&format!(r#"{{"detail":"{token}"}}"#)));
+        let message = Untrusted::new(format!("no: {token}"));
+        let rules = Sanitize {
+            secrets,
+            ..Sanitize::default()
+        };
+        Sanitizer::new().error(message, Some(data), &rules, 300)
     };
-    let (blocked, findings) = Sanitizer::new().json(Untrusted::new(data), &block);
+    let redacted = clean(Action::Redact).unwrap();
+    assert_eq!(redacted.message.as_str(), "no: [REDACTED:github_token]");
     assert_eq!(
-        (blocked.as_str(), findings.total()),
-        (r#""[REDACTED:github_token]""#, 1)
+        redacted.data.unwrap().as_str(),
+        r#"{"detail":"[REDACTED:github_token]"}"#
     );
+    assert_eq!(redacted.findings.count("github_token"), 2);
+    let flagged = clean(Action::Flag).unwrap();
+    assert_eq!(flagged.message.as_str(), format!("no: {token}"));
+    assert_eq!(flagged.findings.count("github_token"), 2);
+    let Err(Unclean::Blocked { label, findings }) = clean(Action::Block) else {
+        panic!("not blocked")
+    };
+    assert_eq!((label, findings.total()), ("github_token", 1));
 }
 
 /// JSON with strings of awkward characters, and secrets among them.
