@@ -190,7 +190,13 @@ impl Pipeline {
         let (answer, findings) = tokio::join!(running, cleaning);
         record.upstream_took(begun.elapsed(), findings);
         match answer {
-            Ok(untrusted) => result::clean(untrusted, valid.tool(), &self.sanitizer, rules, record),
+            Ok(untrusted) => Ok(result::clean(
+                untrusted,
+                valid.tool(),
+                &self.sanitizer,
+                rules,
+                record,
+            )),
             Err(fault) => {
                 if fault.is_unknown_tool() {
                     self.catalog.suspect(&valid.tool().upstream);

@@ -24,16 +24,16 @@ pub(super) fn clean(
     sanitizer: &Sanitizer,
     rules: &config::Sanitize,
     record: &mut Record,
-) -> Result<CleanResult, Refusal> {
+) -> CleanResult {
     if untrusted.is_input_required() {
         record.upstream_failed("asked for input");
-        return Ok(tool_error(
+        return tool_error(
             "The tool asks for input that cannot be relayed to this client. Do not retry.",
-        ));
+        );
     }
     match sanitizer.result(untrusted, rules) {
-        Ok(result) => Ok(fitting(result, tool, record)),
-        Err(unclean) => Ok(kept_back(unclean, record)),
+        Ok(result) => fitting(result, tool, record),
+        Err(unclean) => kept_back(unclean, record),
     }
 }
 
