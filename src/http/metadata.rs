@@ -40,25 +40,34 @@ pub(super) async fn suffixed(
     headers: HeaderMap,
 ) -> Response {
     let base = edge.current.load().base.of(&headers, peer.ip());
-    match tenant_of(path_of(&base), &endpoint) {
-        Some(tenant) => document(&edge, &headers, peer.ip(), tenant.as_ref()),
+    match Endpoint::at(path_of(&base), &endpoint) {
+        Some(Endpoint::Root) => document(&edge, &headers, peer.ip(), None),
+        Some(Endpoint::Tenant(tenant)) => document(&edge, &headers, peer.ip(), Some(&tenant)),
         None => not_found().await,
     }
 }
 
-/// Whose endpoint is at this path below the well-known part: a tenant's, or
-/// everybody's; the outer `None` for no endpoint at all. A path of `public_url`
-/// stands in front (RFC 9728 §3.1).
-fn tenant_of(base_path: &str, endpoint: &str) -> Option<Option<TenantId>> {
-    let endpoint = match base_path.trim_start_matches('/') {
-        "" => endpoint,
-        base => endpoint.strip_prefix(base)?.strip_prefix('/')?,
-    };
-    if endpoint == "mcp" {
-        return Some(None);
+/// An endpoint that has a document.
+#[derive(Debug, PartialEq, Eq)]
+enum Endpoint {
+    Root,
+    Tenant(TenantId),
+}
+
+impl Endpoint {
+    /// The endpoint at this path below the well-known part. A path of `public_url`
+    /// stands in front (RFC 9728 §3.1).
+    fn at(base_path: &str, path: &str) -> Option<Self> {
+        let path = match base_path.trim_matches('/') {
+            "" => path,
+            base => path.strip_prefix(base)?.strip_prefix('/')?,
+        };
+        if path == "mcp" {
+            return Some(Self::Root);
+        }
+        let tenant = path.strip_prefix("t/")?.strip_suffix("/mcp")?;
+        (!tenant.is_empty() && !tenant.contains('/')).then(|| Self::Tenant(TenantId::from(tenant)))
     }
-    let tenant = endpoint.strip_prefix("t/")?.strip_suffix("/mcp")?;
-    (!tenant.is_empty() && !tenant.contains('/')).then(|| Some(TenantId::from(tenant)))
 }
 
 fn document(
@@ -108,20 +117,21 @@ mod tests {
 
     #[test]
     fn a_suffix_names_an_endpoint_or_nothing() {
-        let acme = || Some(Some(TenantId::from("acme")));
+        let acme = || Some(Endpoint::Tenant(TenantId::from("acme")));
         for (base, endpoint, right) in [
-            ("", "mcp", Some(None)),
+            ("", "mcp", Some(Endpoint::Root)),
             ("", "t/acme/mcp", acme()),
             ("", "mcp/", None),
             ("", "t//mcp", None),
             ("", "t/a/b/mcp", None),
             ("", "other", None),
-            ("/gw", "gw/mcp", Some(None)),
+            ("/gw", "gw/mcp", Some(Endpoint::Root)),
+            ("/gw/", "gw/mcp", Some(Endpoint::Root)),
             ("/gw", "gw/t/acme/mcp", acme()),
             ("/gw", "mcp", None),
             ("/gw", "gwmcp", None),
         ] {
-            assert_eq!(tenant_of(base, endpoint), right, "{base} {endpoint}");
+            assert_eq!(Endpoint::at(base, endpoint), right, "{base} {endpoint}");
         }
     }
 }

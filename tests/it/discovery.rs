@@ -408,6 +408,10 @@ fn a_base_that_could_break_a_header_is_refused() {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story, or one table, read from top to bottom"
+)]
 async fn pages_of_any_site_may_read_metadata_and_only_that() {
     // rules §4.10
     let gateway = Gateway::start(

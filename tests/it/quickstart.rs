@@ -142,6 +142,10 @@ fn interrupted(quickstart: &mut Quickstart) {
 }
 
 #[tokio::test]
+#[expect(
+    clippy::too_many_lines,
+    reason = "one story, or one table, read from top to bottom"
+)]
 async fn a_newcomer_gets_everything_from_one_command() {
     let place = Place::new();
     let mut running = start(&mut Command::new(TOOLGATE), &place.data).await;
