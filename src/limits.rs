@@ -19,7 +19,9 @@ mod streams;
 mod ticks;
 
 pub use address::address_key;
+// For naming the type of the layer that limits by address, which lives in `http`.
 pub use admission::{Admission, Limited, Standing, ToolClass};
+pub use governor::{clock::QuantaInstant, middleware::NoOpMiddleware};
 pub use limiter::{Cost, Limits};
 pub use streams::{StreamCaps, StreamPermit, StreamsFull};
 pub use ticks::Ticks;

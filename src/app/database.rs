@@ -29,7 +29,7 @@ impl Database {
         };
         let settings = EmbeddedSettings {
             directory: embedded.data_dir.clone(),
-            search_path: config::search_path().map(Into::into),
+            search_path: config::search_path(),
         };
         let own = Embedded::start(&settings)
             .await

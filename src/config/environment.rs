@@ -62,9 +62,10 @@ pub fn inherited_environment() -> Vec<(String, String)> {
         .collect()
 }
 
-/// `PATH`, for finding programs.
-pub fn search_path() -> Option<String> {
-    variable("PATH")
+/// The folders of `PATH`, for finding programs.
+pub fn search_path() -> Vec<std::path::PathBuf> {
+    let path = variable("PATH").unwrap_or_default();
+    std::env::split_paths(&path).collect()
 }
 
 /// The home folder of who runs this.

@@ -1,7 +1,7 @@
 //! Limits by address, for callers that are not known yet. On the MCP endpoint
 //! only a failed authentication spends the bucket: one office shares one address.
 
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use tower_governor::governor::{GovernorConfig, GovernorConfigBuilder};
 use tower_governor::key_extractor::KeyExtractor;
 
 use crate::config::EdgeLimits;
+use crate::limits::address_key;
 
 /// The caller's address, put into a request's extensions by the outermost layer.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,7 @@ impl KeyExtractor for ByAddress {
         request
             .extensions()
             .get::<CallerAddress>()
-            .map(|address| key(address.0))
+            .map(|address| address_key(address.0))
             .ok_or(GovernorError::UnableToExtractKey)
     }
 }
@@ -37,7 +38,7 @@ type Settings = GovernorConfig<ByAddress, governor_middleware::NoOp>;
 
 mod governor_middleware {
     //! The middleware type that `tower_governor`'s builder settles on.
-    pub(super) type NoOp = governor::middleware::NoOpMiddleware<governor::clock::QuantaInstant>;
+    pub(super) type NoOp = crate::limits::NoOpMiddleware<crate::limits::QuantaInstant>;
 }
 
 /// The buckets by address.
@@ -74,7 +75,7 @@ impl EdgeLimiter {
     pub(super) fn charge(&self, address: IpAddr) -> Result<(), Duration> {
         self.settings
             .limiter()
-            .check_key(&key(address))
+            .check_key(&address_key(address))
             .map_err(|_| self.period.max(Duration::from_secs(1)))
     }
 
@@ -84,28 +85,9 @@ impl EdgeLimiter {
     }
 }
 
-/// An IPv6 network of 64 bits is one caller.
-fn key(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
-        IpAddr::V6(address) => {
-            let [a, b, c, d, ..] = address.segments();
-            IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_v6_network_is_one_key() {
-        let key = |text: &str| key(text.parse().unwrap()).to_string();
-        assert_eq!(key("2001:db8:1:2::1"), key("2001:db8:1:2::6"));
-        assert_ne!(key("2001:db8:1:2::1"), key("2001:db8:1:3::1"));
-        assert_eq!(key("::ffff:198.51.100.4"), "198.51.100.4");
-    }
 
     #[test]
     fn failures_spend_the_bucket_and_then_wait() {

@@ -11,7 +11,6 @@ mod account;
 mod binaries;
 mod cluster;
 
-use std::ffi::OsString;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -30,8 +29,8 @@ use cluster::{Cluster, Place};
 pub struct EmbeddedSettings {
     /// The directory that holds everything; made when it is missing.
     pub directory: PathBuf,
-    /// `PATH`, searched when the usual places have no Postgres.
-    pub search_path: Option<OsString>,
+    /// The folders of `PATH`, searched when the usual places have no Postgres.
+    pub search_path: Vec<PathBuf>,
 }
 
 /// Where the data lives unless the operator says otherwise: the data directory

@@ -78,7 +78,7 @@ pub(crate) async fn server() -> TestServer {
 pub(crate) fn settings(directory: &Path) -> EmbeddedSettings {
     EmbeddedSettings {
         directory: directory.to_path_buf(),
-        search_path: None,
+        search_path: Vec::new(),
     }
 }
 

@@ -11,7 +11,7 @@ const ROWS: &[Row] = &[
     Row::Ordered(&["ids", "secret", "clock"]),
     Row::Strangers(&["config", "telemetry", "protocol", "jose", "seal"]),
     Row::Strangers(&["store", "outgoing", "sanitize"]),
-    Row::Strangers(&["audit", "oauth", "upstream", "identity"]),
+    Row::Strangers(&["audit", "oauth", "upstream", "identity", "sample"]),
     Row::Strangers(&["credentials", "tenancy"]),
     Row::Strangers(&["limits"]),
     Row::Strangers(&["catalog"]),
@@ -345,7 +345,9 @@ fn is_test_file(root: &Path, path: &Path) -> bool {
     let declares = |file: &Path| {
         fs::read_to_string(file).is_ok_and(|source| {
             let packed: String = source.split_whitespace().collect::<Vec<_>>().join(" ");
-            packed.contains(&format!("#[cfg(test)] mod {name};"))
+            ["", "pub(crate) "]
+                .iter()
+                .any(|reach| packed.contains(&format!("#[cfg(test)] {reach}mod {name};")))
         })
     };
     declares(&parent) || (folder == root && declares(&root.join("lib.rs")))

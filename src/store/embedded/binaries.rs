@@ -28,9 +28,8 @@ impl Binaries {
     ) -> Result<Self, EmbeddedFault> {
         let wanted = place.major();
         let mut found = installed(Path::new("/usr/lib/postgresql"));
-        found.extend(settings.search_path.iter().flat_map(|path| {
-            std::env::split_paths(path).filter_map(|directory| Self::at(&directory))
-        }));
+        let on_path = settings.search_path.iter();
+        found.extend(on_path.filter_map(|directory| Self::at(directory)));
         found.retain(|binaries| {
             binaries.major >= OLDEST
                 && account.is_none_or(|account| {
