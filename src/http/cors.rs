@@ -23,7 +23,7 @@ const SENDABLE: [&str; 6] = [
 /// Answers preflights and marks answers. `Origin` was judged before.
 pub(super) async fn layer(State(_): State<Edge>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
-    let is_metadata = request.uri().path().starts_with("/.well-known/");
+    let is_metadata = is_metadata(request.uri().path());
     let preflight = request.method() == Method::OPTIONS
         && request
             .headers()
@@ -48,6 +48,11 @@ pub(super) async fn layer(State(_): State<Edge>, request: Request, next: Next) -
         headers.append(header::VARY, HeaderValue::from_static("Origin"));
     }
     response
+}
+
+/// Whether a path is a public document, which any page may read.
+pub(super) fn is_metadata(path: &str) -> bool {
+    path.starts_with("/.well-known/")
 }
 
 fn preflighted(asked: &HeaderMap) -> Response {

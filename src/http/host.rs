@@ -8,7 +8,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::{Edge, Snapshot};
+use super::{Edge, Snapshot, cors};
 
 /// Checks `Host` and `Origin`.
 pub(super) async fn layer(
@@ -37,6 +37,8 @@ pub(super) async fn layer(
     }
     let origin_known = match request.headers().get(header::ORIGIN) {
         None => true,
+        // Metadata is for pages of everybody (`rules.md` §4.10).
+        Some(_) if cors::is_metadata(request.uri().path()) => true,
         Some(origin) => origin
             .to_str()
             .is_ok_and(|origin| allowed_origin(&snapshot, origin)),

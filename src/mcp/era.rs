@@ -39,19 +39,22 @@ pub(super) fn route(meta: &RequestMeta, method: &str, header: Option<&str>) -> R
 pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) -> Answer {
     let json = match Json::parse(body.clone(), &JsonLimits::CALLER) {
         Ok(json) => json,
-        Err(fault) => return refuse(server, &inbound, &body, None, Refusal::NotJson(fault)).await,
+        Err(fault) => {
+            return refuse(server, &inbound, &body, None, Refusal::NotJson(fault))
+                .await
+                .into();
+        }
     };
     match Message::read(&json) {
-        Err(fault) => {
-            refuse(
-                server,
-                &inbound,
-                &body,
-                fault.id.as_ref(),
-                Refusal::InvalidRequest(fault.reason.to_owned()),
-            )
-            .await
-        }
+        Err(fault) => refuse(
+            server,
+            &inbound,
+            &body,
+            fault.id.as_ref(),
+            Refusal::InvalidRequest(fault.reason.to_owned()),
+        )
+        .await
+        .into(),
         Ok(Message::Batch(members)) => batch::post(server, inbound, members, &body).await,
         Ok(Message::Request(request)) => {
             let meta = RequestMeta::of(request.params.as_ref());
@@ -90,7 +93,8 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
                     response.id.as_ref(),
                     Refusal::InvalidRequest(reason.to_owned()),
                 )
-                .await;
+                .await
+                .into();
             }
             legacy::response(server, &inbound).await
         }
@@ -104,7 +108,7 @@ pub(super) async fn refuse(
     body: &Bytes,
     id: Option<&crate::protocol::RequestId>,
     refusal: Refusal,
-) -> Answer {
+) -> Reply {
     let mut attempt = attempt(inbound, Era::Legacy, Version::NEWEST_LEGACY, body.len());
     if let Some(modern) = inbound
         .headers
@@ -121,8 +125,8 @@ pub(super) async fn refuse(
         .refuse_unread(&attempt, &inbound.context, refusal)
         .await;
     match answered.outcome {
-        Ok(_) => Reply::empty(500).into(),
-        Err(refusal) => answers::of_refusal(id, refusal, |json| json).into(),
+        Ok(_) => Reply::empty(500),
+        Err(refusal) => answers::of_refusal(id, refusal, |json| json),
     }
 }
 

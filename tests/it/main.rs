@@ -13,9 +13,13 @@
 )]
 
 mod answers;
+mod changes;
 mod kit;
 mod layering;
+mod protocol;
 mod real_clients;
 mod real_upstreams;
+mod sessions;
 mod smoke;
+mod streams;
 mod support;
