@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::pipeline::{Attempt, Refusal};
-use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestMeta, Version};
+use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestId, RequestMeta, Version};
 use crate::upstream::CallerKey;
 
 use super::answers::{self, Reply};
@@ -81,24 +81,24 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
                 }
             }
         }
-        Ok(Message::Response(response)) => {
-            let header = inbound.headers.protocol_version.as_deref();
-            if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
-                let reason =
-                    "a JSON-RPC response has no place here: send requests and notifications";
-                return refuse(
-                    server,
-                    &inbound,
-                    &body,
-                    response.id.as_ref(),
-                    Refusal::InvalidRequest(reason.to_owned()),
-                )
-                .await
-                .into();
-            }
-            legacy::response(server, &inbound).await
-        }
+        Ok(Message::Response(given)) => response(server, inbound, &body, given.id.as_ref()).await,
     }
+}
+
+/// Takes a response: in a session alone may one come.
+async fn response(
+    server: &Arc<Server>,
+    inbound: Inbound,
+    body: &Bytes,
+    id: Option<&RequestId>,
+) -> Answer {
+    let header = inbound.headers.protocol_version.as_deref();
+    if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
+        let words = "a JSON-RPC response has no place here: send requests and notifications";
+        let refusal = Refusal::InvalidRequest(words.to_owned());
+        return refuse(server, &inbound, body, id, refusal).await.into();
+    }
+    legacy::response(server, &inbound).await
 }
 
 /// Records a body that never became a request, by its digest alone, and answers it.
@@ -106,7 +106,7 @@ pub(super) async fn refuse(
     server: &Arc<Server>,
     inbound: &Inbound,
     body: &Bytes,
-    id: Option<&crate::protocol::RequestId>,
+    id: Option<&RequestId>,
     refusal: Refusal,
 ) -> Reply {
     let mut attempt = attempt(inbound, Era::Legacy, Version::NEWEST_LEGACY, body.len());

@@ -10,7 +10,7 @@ use super::support::{Era, Gateway, Helper, Setup, Value, both, eventually, json}
 
 const CHANGED: &str = "notifications/tools/list_changed";
 /// Long enough for news that should not come.
-const QUIET: Duration = Duration::from_millis(1000);
+const QUIET: Duration = Duration::from_secs(1);
 
 /// One client with its open stream.
 struct Listener {
@@ -200,7 +200,7 @@ async fn a_reload_tells_the_tenants_it_concerns_and_their_streams_go_on() {
     }
     all_hear_nothing(&mut acme).await;
     // A wrong file is refused whole: what is right in it counts no more than the rest.
-    let wrong = r#"tenants: { acme: { tools: { deny: [] } }, globex: { nonsense: 1 } }"#;
+    let wrong = r"tenants: { acme: { tools: { deny: [] } }, globex: { nonsense: 1 } }";
     gateway.reload(wrong);
     eventually("the refusal is counted", async || {
         (reloads(&gateway.metrics().await, "refused") == 1).then_some(())

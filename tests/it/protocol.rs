@@ -15,13 +15,13 @@ async fn over_rmcp(yaml: &str) -> Gateway {
 }
 
 #[tokio::test]
-async fn versions_are_judged_by_header_body_and_initialize() {
+async fn versions_are_judged_by_header_and_body() {
     let gateway = over_rmcp("").await;
     let caller = gateway.user("alice@acme");
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).to_string();
     let mut modern = caller.modern();
     let version = |over: &str| json!({"params": {"_meta": {"io.modelcontextprotocol/protocolVersion": over}}});
-    // a
+    // C14 a
     let answer = caller.raw(
         "POST",
         &[KIND, ("mcp-protocol-version", "1999-01-01")],
@@ -46,6 +46,12 @@ async fn versions_are_judged_by_header_body_and_initialize() {
         (400, -32022)
     );
     assert_eq!(unsupported.error()["data"]["requested"], "2030-01-01");
+    // h: before anything else, and in agreement with c.
+    let mut fresh = gateway.user("fresh@acme").modern();
+    let answer = fresh.request("server/discover", json!({})).await;
+    let versions = &answer.result()["supportedVersions"];
+    assert_eq!(*versions, unsupported.error()["data"]["supported"]);
+    assert!(versions.as_array().unwrap().contains(&json!("2026-07-28")));
     // d: taken as legacy, which needs a session.
     let answer = caller.raw("POST", &[KIND], list).await;
     assert_eq!((answer.status.as_u16(), answer.code()), (400, -32600));
@@ -65,7 +71,13 @@ async fn versions_are_judged_by_header_body_and_initialize() {
         .send()
         .await;
     assert_eq!((answer.status.as_u16(), answer.code()), (400, -32602));
-    // f
+}
+
+#[tokio::test]
+async fn a_session_has_one_revision_and_takes_the_header_of_any() {
+    let gateway = over_rmcp("").await;
+    let caller = gateway.user("alice@acme");
+    // C14 f
     for asked in ["2030-01-01", "2026-07-28", "nonsense"] {
         let params = json!({"protocolVersion": asked, "capabilities": {}});
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
@@ -95,16 +107,10 @@ async fn versions_are_judged_by_header_body_and_initialize() {
             );
         }
     }
-    // h: before anything else, and in agreement with c.
-    let mut fresh = gateway.user("fresh@acme").modern();
-    let answer = fresh.request("server/discover", json!({})).await;
-    let versions = &answer.result()["supportedVersions"];
-    assert_eq!(*versions, unsupported.error()["data"]["supported"]);
-    assert!(versions.as_array().unwrap().contains(&json!("2026-07-28")));
 }
 
-#[tokio::test]
-async fn arguments_are_told_apart_from_malformed_requests() {
+/// A gateway over `any`, which takes everything, and `find`, which does not.
+async fn over_scripted() -> (Gateway, Scripted) {
     let plain = json!({"type": "object"});
     let strict = json!({
         "type": "object", "additionalProperties": false,
@@ -112,15 +118,16 @@ async fn arguments_are_told_apart_from_malformed_requests() {
     });
     let server = Scripted::start(vec![tool("any", &plain), tool("find", &strict)], 60_000).await;
     let gateway = Setup::new().upstream("up", server.config()).start().await;
-    let sent = |tool: &str| {
-        let calls = server.calls().into_iter();
-        let of = calls.filter(|call| call["name"] == *tool);
-        of.map(|call| call["arguments"].clone()).collect::<Vec<_>>()
-    };
+    (gateway, server)
+}
+
+#[tokio::test]
+async fn absent_null_and_empty_arguments_are_the_same_and_others_are_checked() {
+    let (gateway, server) = over_scripted().await;
     for era in both() {
         let mut alice = gateway.user("alice@acme").connect(era).await;
-        let before = (sent("any").len(), sent("find").len());
-        // a, b, c
+        let before = server.calls().len();
+        // C18 a, b, c
         for params in [
             json!({"name": "any"}),
             json!({"name": "any", "arguments": null}),
@@ -137,8 +144,35 @@ async fn arguments_are_told_apart_from_malformed_requests() {
             let answer = call.send().await;
             assert_eq!(answer.text(), "{}", "{era:?} {params}: {answer:?}");
         }
-        assert_eq!(sent("any")[before.0..], [json!({}), json!({}), json!({})]);
-        // d, e
+        let sent = server.calls().split_off(before).into_iter();
+        let sent: Vec<_> = sent.map(|call| call["arguments"].clone()).collect();
+        assert_eq!(sent, [json!({}), json!({}), json!({})]);
+        // f, h
+        for (arguments, field) in [
+            (json!({"limit": null}), "limit"),
+            (json!({"unknown": 1}), "unknown"),
+        ] {
+            let answer = alice.call("find", arguments).await;
+            assert!(
+                answer.is_error() && answer.text().contains(field),
+                "{era:?}: {answer:?}"
+            );
+        }
+        assert_eq!(server.calls().len(), before + 3, "{era:?}: none was run");
+        // g
+        let answer = alice.call("find", json!({"nick": null})).await;
+        assert_eq!(answer.text(), r#"{"nick":null}"#, "{era:?}");
+        let last = server.calls().pop().unwrap();
+        assert_eq!(last["arguments"], json!({"nick": null}));
+    }
+}
+
+#[tokio::test]
+async fn a_call_of_a_wrong_shape_is_an_error_and_runs_nothing() {
+    let (gateway, server) = over_scripted().await;
+    for era in both() {
+        let mut alice = gateway.user("alice@acme").connect(era).await;
+        // C18 d, e
         for wrong in [json!([]), json!("{}"), json!(5), json!(true)] {
             let answer = alice.call("find", wrong.clone()).await;
             assert_eq!(
@@ -171,27 +205,8 @@ async fn arguments_are_told_apart_from_malformed_requests() {
                     .contains("params")
             );
         }
-        // f, h
-        for (arguments, field) in [
-            (json!({"limit": null}), "limit"),
-            (json!({"unknown": 1}), "unknown"),
-        ] {
-            let answer = alice.call("find", arguments).await;
-            assert!(
-                answer.is_error() && answer.text().contains(field),
-                "{era:?}: {answer:?}"
-            );
-        }
-        assert_eq!(
-            sent("find").len(),
-            before.1,
-            "{era:?}: none of these was run"
-        );
-        // g
-        let answer = alice.call("find", json!({"nick": null})).await;
-        assert_eq!(answer.text(), r#"{"nick":null}"#, "{era:?}");
-        assert_eq!(sent("find").last(), Some(&json!({"nick": null})));
     }
+    assert_eq!(server.calls(), Vec::<Value>::new());
 }
 
 fn member(id: u64, method: &str, params: &Value) -> Value {
@@ -219,15 +234,15 @@ fn by_id(answer: &super::support::answer::Answer, id: u64) -> &Value {
     replies.iter().find(|reply| reply["id"] == id).unwrap()
 }
 
-#[tokio::test]
-async fn a_batch_is_its_members_each_checked_and_recorded_alone() {
-    let gateway = over_rmcp(
-        r#"
+/// Something to refuse by visibility and by scope.
+const MIXED: &str = r#"
         tenants: { acme: { tools: { allow: ["*"], deny: ["fail"] } } }
         tools: [{ match: "structured", scopes: ["crm.read"] }]
-        "#,
-    )
-    .await;
+        "#;
+
+#[tokio::test]
+async fn a_batch_is_its_members_each_checked_and_recorded_alone() {
+    let gateway = over_rmcp("").await;
     let mut alice = gateway.user("alice@acme").legacy("2025-03-26").await;
     let calls: Vec<_> = (1..=20).map(echo).collect();
     let answer = batch(&mut alice, &calls).await;
@@ -241,7 +256,15 @@ async fn a_batch_is_its_members_each_checked_and_recorded_alone() {
         .audit_of(&["--tool", "echo", "--outcome", "ok"], 20)
         .await;
     assert_eq!(records.len(), 20);
-    // Of every kind something; refusals are error objects among the rest.
+    let only = [json!({"jsonrpc": "2.0", "method": "notifications/initialized"})];
+    let answer = batch(&mut alice, &only).await;
+    assert_eq!((answer.status.as_u16(), answer.body.as_str()), (202, ""));
+}
+
+#[tokio::test]
+async fn refused_members_of_a_batch_are_error_objects_among_the_rest() {
+    let gateway = over_rmcp(MIXED).await;
+    let mut alice = gateway.user("alice@acme").legacy("2025-03-26").await;
     let mixed = [
         echo(1),
         member(2, "tools/call", &json!({"name": "fail"})),
@@ -289,9 +312,6 @@ async fn a_batch_is_its_members_each_checked_and_recorded_alone() {
         })
         .await;
     }
-    let only = [json!({"jsonrpc": "2.0", "method": "notifications/initialized"})];
-    let answer = batch(&mut alice, &only).await;
-    assert_eq!((answer.status.as_u16(), answer.body.as_str()), (202, ""));
 }
 
 #[tokio::test]
@@ -436,6 +456,24 @@ async fn a_list_has_pages_in_a_stable_order_and_cursors_of_its_own() {
             }
         }
     }
+    // One's own is no secret of one session.
+    let mut again = caller.modern();
+    let params = json!({ "cursor": cursors[0] });
+    let answer = again.request("tools/list", params).await;
+    assert_eq!(answer.result()["tools"][0]["name"], "charlie");
+}
+
+#[tokio::test]
+async fn a_cursor_is_its_callers_alone() {
+    let plain = json!({"type": "object"});
+    let server = Scripted::start(vec![tool("a", &plain), tool("b", &plain)], 60_000).await;
+    let gateway = Setup::new()
+        .upstream("up", server.config())
+        .yaml("server: { page_size: 1 }")
+        .start()
+        .await;
+    let caller = gateway.user("alice@acme");
+    let (_, cursors) = pages(&mut caller.modern()).await;
     let cursor = &cursors[0];
     let bytes: Vec<_> = cursor.bytes().collect();
     let mut changed = bytes.clone();
@@ -469,25 +507,20 @@ async fn a_list_has_pages_in_a_stable_order_and_cursors_of_its_own() {
     refused(&gateway.other_tenant(), json!(cursor)).await;
     let other_client = caller.clone().with(|token| token.client("another"));
     refused(&other_client, json!(cursor)).await;
-    // One's own is no secret of one session.
-    let mut again = caller.modern();
-    let answer = again
-        .request("tools/list", json!({ "cursor": cursor }))
-        .await;
-    assert_eq!(answer.result()["tools"][0]["name"], "charlie");
 }
 
-#[tokio::test]
-async fn browsers_are_told_what_they_may_send_and_read() {
-    let gateway = over_rmcp(
-        r#"
+const APP: (&str, &str) = ("origin", "https://app.example.com");
+/// Everything that a refusal spends is nearly spent.
+const BROWSED: &str = r#"
         server: { allowed_origins: ["https://app.example.com"] }
         edge: { per_address: { rate: 1/m, burst: 2 } }
         tenants: { acme: { limits: { per_user: { rate: 1/m, burst: 1, concurrent: 1 } } } }
-        "#,
-    )
-    .await;
-    let app = ("origin", "https://app.example.com");
+        "#;
+
+#[tokio::test]
+async fn a_preflight_is_answered_without_a_token_and_without_a_charge() {
+    let gateway = over_rmcp(BROWSED).await;
+    let app = APP;
     let stranger = ("origin", "https://evil.example");
     let anonymous = gateway.anonymous();
     let asked = "authorization, content-type, mcp-protocol-version, mcp-method, mcp-name, mcp-param-x, mcp-session-id, last-event-id, x-other";
@@ -518,7 +551,13 @@ async fn browsers_are_told_what_they_may_send_and_read() {
     let answer = anonymous.raw("OPTIONS", &preflight, "").await;
     assert_eq!(answer.status, 403);
     assert_eq!(answer.header("access-control-allow-origin"), None);
-    // What a page may read, of refusals too.
+}
+
+#[tokio::test]
+async fn a_page_may_read_what_it_needs_of_every_answer() {
+    let gateway = over_rmcp(BROWSED).await;
+    let app = APP;
+    let anonymous = gateway.anonymous();
     let mut alice = gateway.user("alice@acme").header(app.0, app.1).modern();
     let served = alice.call("echo", json!({"text": "x"})).await;
     let limited = alice.call("echo", json!({"text": "x"})).await;

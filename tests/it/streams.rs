@@ -16,13 +16,13 @@ const FOREVER: u64 = 120_000;
 async fn gateway(yaml: &str) -> Gateway {
     let helper = async |era| Helper::example("upstream_rmcp", &["--era", era]).await;
     let stdio = |era| stdio_example("upstream_rmcp", &["--stdio", "--era", era]);
-    let prefixes = r#"
+    let prefixes = r"
         upstreams:
           old: { prefix: old_ }
           new: { prefix: new_ }
           pipe_old: { prefix: pipe_old_ }
           pipe_new: { prefix: pipe_new_ }
-    "#;
+    ";
     let gateway = Setup::new()
         .over("old", helper("legacy").await)
         .over("new", helper("modern").await)
@@ -281,7 +281,7 @@ async fn until_running(gateway: &Gateway) {
 }
 
 /// One call at a time: of the user, and at each upstream.
-const ONE_PLACE: &str = r#"
+const ONE_PLACE: &str = r"
     tenants:
       acme: { limits: { per_user: { rate: 10000/s, burst: 10000, concurrent: 1 } } }
     upstreams:
@@ -289,7 +289,7 @@ const ONE_PLACE: &str = r#"
       new: { concurrent: 1 }
       pipe_old: { concurrent: 1 }
       pipe_new: { concurrent: 1 }
-"#;
+";
 
 #[tokio::test]
 async fn a_modern_client_that_goes_away_cancels_its_call() {
@@ -403,11 +403,11 @@ async fn broken_answers_end_and_a_thousand_calls_share_a_few_connections() {
         .upstream("old", hostile.config_of("/legacy"))
         .upstream("new", hostile.config_of("/modern"))
         .yaml(
-            r#"
+            r"
             upstreams:
               old: { prefix: old_, breaker: { failures: 1000 } }
               new: { prefix: new_, breaker: { failures: 1000 } }
-            "#,
+            ",
         )
         .start()
         .await;
