@@ -19,6 +19,11 @@ pub trait Clock: Send + Sync + 'static {
     fn unix_seconds(&self) -> i64 {
         self.now().unix_timestamp()
     }
+
+    /// Milliseconds since the Unix epoch.
+    fn unix_millis(&self) -> i64 {
+        i64::try_from(self.now().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
+    }
 }
 
 /// A clock that is handed around.

@@ -110,6 +110,14 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             "server.admin_listen",
             old.server.admin_listen != new.server.admin_listen,
         ),
+        (
+            "server.page_size",
+            old.server.page_size != new.server.page_size,
+        ),
+        (
+            "server.session_lifetime",
+            old.server.session_lifetime != new.server.session_lifetime,
+        ),
         ("database", old.database != new.database),
         ("keys_file", old.keys_file != new.keys_file),
         ("outgoing", old.outgoing != new.outgoing),

@@ -85,6 +85,7 @@ impl Server {
             });
         }
         check.positive("body_limit", self.body_limit.0 as u64);
+        check.positive("page_size", self.page_size as u64);
         check.lasting("drain_timeout", self.drain_timeout);
         check.lasting("session_lifetime", self.session_lifetime);
         check.lasting("keep_alive", self.keep_alive);

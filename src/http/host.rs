@@ -36,9 +36,9 @@ pub(super) async fn layer(
         return (StatusCode::FORBIDDEN, "Host is not a name of this service. Name it in server.public_url or server.allowed_hosts.\n").into_response();
     }
     let origin_known = match request.headers().get(header::ORIGIN) {
-        // Metadata is for everyone, pages of any site included.
-        _ if cors::is_metadata(request.uri().path()) => true,
         None => true,
+        // Metadata is for pages of everybody (`rules.md` §4.10).
+        Some(_) if cors::is_metadata(request.uri().path()) => true,
         Some(origin) => origin
             .to_str()
             .is_ok_and(|origin| allowed_origin(&snapshot, origin)),

@@ -8,9 +8,9 @@ use futures_util::future::join_all;
 
 use crate::pipeline::Refusal;
 use crate::protocol::json::ArrayBuilder;
-use crate::protocol::{Json, Message, RequestMeta, Version, codes};
+use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
 
-use super::answers::{self, Reply};
+use super::answers::Reply;
 use super::session::Session;
 use super::{Answer, Inbound, Server, call, era, legacy};
 
@@ -24,15 +24,10 @@ pub(super) async fn post(
     members: Vec<Json>,
     body: &Bytes,
 ) -> Answer {
-    let session = match inbound.headers.session.as_deref() {
-        Some(id) => server
-            .sessions
-            .find(inbound.context.principal(), id)
-            .await
-            .ok(),
-        None => None,
+    let session = match session(server, &inbound).await {
+        Ok(session) => session,
+        Err(reply) => return reply.into(),
     };
-    let session = session.filter(|session| session.version == Version::V2025_03_26);
     let fault = match &session {
         None => Some(
             "a body is one JSON-RPC message; batches exist only in sessions of 2025-03-26"
@@ -47,7 +42,9 @@ pub(super) async fn post(
     };
     let (None, Some(session)) = (&fault, session) else {
         let words = fault.unwrap_or_default();
-        return era::refuse(server, &inbound, body, None, Refusal::InvalidRequest(words)).await;
+        return era::refuse(server, &inbound, body, None, Refusal::InvalidRequest(words))
+            .await
+            .into();
     };
     let replies = join_all(
         members
@@ -71,6 +68,17 @@ pub(super) async fn post(
     .into()
 }
 
+/// The session, where it is one that has batches. One that is gone is told as
+/// for a single message, so that the client opens another.
+async fn session(server: &Arc<Server>, inbound: &Inbound) -> Result<Option<Session>, Reply> {
+    let header = inbound.headers.protocol_version.as_deref();
+    if inbound.headers.session.is_none() || header.is_some_and(Version::is_modern_date) {
+        return Ok(None);
+    }
+    let session = legacy::session(server, inbound).await?;
+    Ok((session.version == Version::V2025_03_26).then_some(session))
+}
+
 /// One member's reply; nothing for notifications and responses.
 async fn one(
     server: &Arc<Server>,
@@ -79,17 +87,12 @@ async fn one(
     member: Json,
 ) -> Option<Reply> {
     let bytes = member.as_str().len();
+    let refused = async |id: Option<RequestId>, words: &str| {
+        let refusal = Refusal::InvalidRequest(words.to_owned());
+        let text = Bytes::from(member.as_str().to_owned());
+        era::refuse(server, inbound, &text, id.as_ref(), refusal).await
+    };
     match Message::read(&member) {
-        Ok(Message::Request(request)) if request.method == "initialize" => {
-            let words = "`initialize` may not be part of a batch";
-            Some(Reply::error(
-                200,
-                Some(&request.id),
-                codes::INVALID_REQUEST,
-                words,
-                None,
-            ))
-        }
         Ok(Message::Request(request)) if request.method == "tools/call" => {
             let meta = RequestMeta::of(request.params.as_ref());
             let caller = legacy::caller(session, inbound, &request, bytes);
@@ -109,11 +112,7 @@ async fn one(
             None
         }
         Ok(Message::Response(_)) => None,
-        Ok(Message::Batch(_)) => Some(invalid(None, "a batch may not hold a batch")),
-        Err(fault) => Some(invalid(fault.id.as_ref(), fault.reason)),
+        Ok(Message::Batch(_)) => Some(refused(None, "a batch may not hold a batch").await),
+        Err(fault) => Some(refused(fault.id, fault.reason).await),
     }
-}
-
-fn invalid(id: Option<&crate::protocol::RequestId>, words: &str) -> Reply {
-    answers::of_refusal(id, Refusal::InvalidRequest(words.to_owned()), |json| json)
 }

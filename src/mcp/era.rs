@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::pipeline::{Attempt, Refusal};
-use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestMeta, Version};
+use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestId, RequestMeta, Version};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::CallerKey;
 
@@ -41,19 +41,22 @@ pub(super) fn route(meta: &RequestMeta, method: &str, header: Option<&str>) -> R
 pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) -> Answer {
     let json = match Json::parse(body.clone(), &JsonLimits::CALLER) {
         Ok(json) => json,
-        Err(fault) => return refuse(server, &inbound, &body, None, Refusal::NotJson(fault)).await,
+        Err(fault) => {
+            return refuse(server, &inbound, &body, None, Refusal::NotJson(fault))
+                .await
+                .into();
+        }
     };
     match Message::read(&json) {
-        Err(fault) => {
-            refuse(
-                server,
-                &inbound,
-                &body,
-                fault.id.as_ref(),
-                Refusal::InvalidRequest(fault.reason.to_owned()),
-            )
-            .await
-        }
+        Err(fault) => refuse(
+            server,
+            &inbound,
+            &body,
+            fault.id.as_ref(),
+            Refusal::InvalidRequest(fault.reason.to_owned()),
+        )
+        .await
+        .into(),
         Ok(Message::Batch(members)) => batch::post(server, inbound, members, &body).await,
         Ok(Message::Request(request)) => {
             let measured = Measured::begin(&request.method);
@@ -76,22 +79,7 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
                 }
             }
         }
-        Ok(Message::Response(response)) => {
-            let header = inbound.headers.protocol_version.as_deref();
-            if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
-                let reason =
-                    "a JSON-RPC response has no place here: send requests and notifications";
-                return refuse(
-                    server,
-                    &inbound,
-                    &body,
-                    response.id.as_ref(),
-                    Refusal::InvalidRequest(reason.to_owned()),
-                )
-                .await;
-            }
-            legacy::response(server, &inbound).await
-        }
+        Ok(Message::Response(given)) => response(server, inbound, &body, given.id.as_ref()).await,
     }
 }
 
@@ -142,14 +130,30 @@ impl Measured {
     }
 }
 
+/// Takes a response: in a session alone may one come.
+async fn response(
+    server: &Arc<Server>,
+    inbound: Inbound,
+    body: &Bytes,
+    id: Option<&RequestId>,
+) -> Answer {
+    let header = inbound.headers.protocol_version.as_deref();
+    if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
+        let words = "a JSON-RPC response has no place here: send requests and notifications";
+        let refusal = Refusal::InvalidRequest(words.to_owned());
+        return refuse(server, &inbound, body, id, refusal).await.into();
+    }
+    legacy::response(server, &inbound).await
+}
+
 /// Records a body that never became a request, by its digest alone, and answers it.
 pub(super) async fn refuse(
     server: &Arc<Server>,
     inbound: &Inbound,
     body: &Bytes,
-    id: Option<&crate::protocol::RequestId>,
+    id: Option<&RequestId>,
     refusal: Refusal,
-) -> Answer {
+) -> Reply {
     let mut attempt = attempt(inbound, Era::Legacy, Version::NEWEST_LEGACY, body.len());
     if let Some(modern) = inbound
         .headers
@@ -166,8 +170,8 @@ pub(super) async fn refuse(
         .refuse_unread(&attempt, &inbound.context, None, refusal)
         .await;
     match answered.outcome {
-        Ok(_) => Reply::empty(500).into(),
-        Err(refusal) => answers::of_refusal(id, refusal, |json| json).into(),
+        Ok(_) => Reply::empty(500),
+        Err(refusal) => answers::of_refusal(id, refusal, |json| json),
     }
 }
 

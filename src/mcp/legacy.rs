@@ -79,7 +79,7 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
 }
 
 /// The session of a request, once it and the version header are in order.
-async fn session(server: &Server, inbound: &Inbound) -> Result<Session, Reply> {
+pub(super) async fn session(server: &Server, inbound: &Inbound) -> Result<Session, Reply> {
     if let Some(header) = inbound.headers.protocol_version.as_deref() {
         let known = Version::parse(header).is_some_and(|version| version.era() == Era::Legacy);
         if !known {
@@ -257,12 +257,17 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
         }
         .into();
     }
-    match session(server, &inbound).await {
-        Ok(session) => {
-            server.relay.announce(relay::stream_opened(session.id));
-            listen::session_stream(server, inbound, &session)
+    let session = match session(server, &inbound).await {
+        Ok(session) => session,
+        Err(reply) => return reply.into(),
+    };
+    let at = server.clock.unix_millis();
+    match listen::session_stream(server, inbound, &session, at) {
+        Ok(messages) => {
+            server.relay.announce(relay::stream_opened(session.id, at));
+            Answer::Stream(messages)
         }
-        Err(reply) => reply.into(),
+        Err(full) => answers::streams_full(None, full).into(),
     }
 }
 
@@ -275,6 +280,7 @@ pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
             .await
         {
             Ok(()) => {
+                server.listeners.close(session.id);
                 server
                     .relay
                     .broadcast(&relay::session_ended(session.id))

@@ -3,7 +3,7 @@
 //! caller sees has changed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream;
@@ -25,28 +25,84 @@ use super::{Answer, Inbound, Messages, Resolver, Server};
 
 /// The GET streams that are open here, one a session.
 #[derive(Default)]
-pub(super) struct Listeners(Mutex<HashMap<SessionId, CancellationToken>>);
+pub(super) struct Listeners(Mutex<HashMap<SessionId, Open>>);
+
+/// An open stream: what closes it, and its place under the caps.
+#[derive(Clone)]
+struct Open {
+    /// Milliseconds of the Unix epoch.
+    at: i64,
+    ended: CancellationToken,
+    permit: Arc<StreamPermit>,
+}
 
 impl Listeners {
-    /// A new stream's place; the session's older stream here is closed.
-    fn open(&self, session: SessionId) -> CancellationToken {
-        let token = CancellationToken::new();
-        let older = self.lock().insert(session, token.clone());
-        if let Some(older) = older {
-            older.cancel();
+    /// A new stream; the session's older stream here is closed and leaves its
+    /// place under the caps to the new one.
+    fn open(
+        &self,
+        session: SessionId,
+        at: i64,
+        permit: impl FnOnce() -> Result<StreamPermit, StreamsFull>,
+    ) -> Result<Open, StreamsFull> {
+        let mut streams = self.lock();
+        let permit = match streams.get(&session) {
+            Some(older) => Arc::clone(&older.permit),
+            None => Arc::new(permit()?),
+        };
+        let open = Open {
+            at,
+            ended: CancellationToken::new(),
+            permit,
+        };
+        if let Some(older) = streams.insert(session, open.clone()) {
+            older.ended.cancel();
         }
-        token
+        Ok(open)
     }
 
     /// Closes the session's stream, if it is here.
     pub(super) fn close(&self, session: SessionId) {
-        if let Some(token) = self.lock().remove(&session) {
-            token.cancel();
+        self.close_older(session, i64::MAX);
+    }
+
+    /// Closes the session's stream, if it is here and was opened before `at`.
+    pub(super) fn close_older(&self, session: SessionId, at: i64) {
+        let mut streams = self.lock();
+        if streams.get(&session).is_some_and(|open| open.at < at)
+            && let Some(open) = streams.remove(&session)
+        {
+            open.ended.cancel();
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<SessionId, CancellationToken>> {
+    /// A stream is over: it is forgotten, unless a newer one has its place.
+    fn over(&self, session: SessionId, stream: &Open) {
+        stream.ended.cancel();
+        let mut streams = self.lock();
+        if streams
+            .get(&session)
+            .is_some_and(|open| open.ended.is_cancelled())
+        {
+            streams.remove(&session);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A session's stream while it is open here.
+struct SessionStream {
+    server: Arc<Server>,
+    session: SessionId,
+    open: Open,
+}
+
+impl Drop for SessionStream {
+    fn drop(&mut self) {
+        self.server.listeners.over(self.session, &self.open);
     }
 }
 
@@ -61,7 +117,7 @@ struct Watch {
     seen: [u8; 32],
     ended: CancellationToken,
     expires: tokio::time::Instant,
-    _permit: StreamPermit,
+    _permit: Arc<StreamPermit>,
     _counted: Counted,
 }
 
@@ -76,9 +132,9 @@ impl Watch {
         server: &Arc<Server>,
         inbound: Inbound,
         ended: CancellationToken,
+        permit: Arc<StreamPermit>,
         until: i64,
-    ) -> Result<Self, StreamsFull> {
-        let permit = server.streams.open(&inbound.context)?;
+    ) -> Self {
         let changes = server.pipeline.catalog.changes(inbound.context.tenant_id());
         let left = u64::try_from(until - server.clock.unix_seconds()).unwrap_or(0);
         let mut watch = Self {
@@ -95,7 +151,7 @@ impl Watch {
             _counted: server.pipeline.metrics.open_stream(),
         };
         watch.seen = watch.fingerprint();
-        Ok(watch)
+        watch
     }
 
     /// A digest that changes when what this caller sees changes.
@@ -143,11 +199,13 @@ pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Reques
         .get("toolsListChanged")
         .and_then(|wanted| wanted.boolean())
         == Some(true);
+    let permit = match server.streams.open(&inbound.context) {
+        Ok(permit) => Arc::new(permit),
+        Err(full) => return answers::streams_full(Some(&request.id), full).into(),
+    };
     let until = inbound.context.principal().expires_at();
-    match Watch::begin(server, inbound, CancellationToken::new(), until) {
-        Ok(watch) => Answer::Stream(subscription(watch, request.id.clone(), tools)),
-        Err(full) => answers::streams_full(Some(&request.id), full).into(),
-    }
+    let watch = Watch::begin(server, inbound, CancellationToken::new(), permit, until);
+    Answer::Stream(subscription(watch, request.id.clone(), tools))
 }
 
 /// The stages of a subscription's stream.
@@ -189,23 +247,35 @@ fn subscription(watch: Watch, id: RequestId, tools: bool) -> Messages {
     ))
 }
 
-/// Opens a legacy session's GET stream.
-pub(super) fn session_stream(server: &Arc<Server>, inbound: Inbound, session: &Session) -> Answer {
-    let ended = server.listeners.open(session.id);
+/// Opens a legacy session's GET stream at this time (milliseconds of the Unix epoch).
+pub(super) fn session_stream(
+    server: &Arc<Server>,
+    inbound: Inbound,
+    session: &Session,
+    at: i64,
+) -> Result<Messages, StreamsFull> {
+    let permit = || server.streams.open(&inbound.context);
+    let open = server.listeners.open(session.id, at, permit)?;
+    let stream = SessionStream {
+        server: Arc::clone(server),
+        session: session.id,
+        open: open.clone(),
+    };
     let until = inbound
         .context
         .principal()
         .expires_at()
         .min(session.expires.unix_timestamp());
-    match Watch::begin(server, inbound, ended, until) {
-        Ok(watch) => Answer::Stream(Box::pin(stream::unfold(watch, |mut watch| async move {
+    let watch = Watch::begin(server, inbound, open.ended, open.permit, until);
+    Ok(Box::pin(stream::unfold(
+        (watch, stream),
+        |(mut watch, stream)| async move {
             match watch.next().await {
-                Told::ToolsChanged => Some((tools_changed(None), watch)),
+                Told::ToolsChanged => Some((tools_changed(None), (watch, stream))),
                 Told::End => None,
             }
-        }))),
-        Err(full) => answers::streams_full(None, full).into(),
-    }
+        },
+    )))
 }
 
 fn subscription_meta(id: &RequestId) -> Json {

@@ -88,9 +88,9 @@ pub(super) fn session_ended(session: SessionId) -> Json {
     about(session, "session_ended").build()
 }
 
-/// A session's GET stream is elsewhere now.
-pub(super) fn stream_opened(session: SessionId) -> Json {
-    about(session, "stream_opened").build()
+/// A session's GET stream is elsewhere now, opened at that time.
+pub(super) fn stream_opened(session: SessionId, at: i64) -> Json {
+    about(session, "stream_opened").integer("at", at).build()
 }
 
 /// Acts on a message. One that is not understood is of a newer release, and ignored.
@@ -117,7 +117,13 @@ pub(super) fn heard(server: &Server, message: &Json) {
             server.sessions.ended(session);
             server.listeners.close(session);
         }
-        "stream_opened" => server.listeners.close(session),
+        "stream_opened" => {
+            // A message that took its time does not close a stream opened since.
+            let at = message.get("at").and_then(|at| at.integer());
+            server
+                .listeners
+                .close_older(session, at.unwrap_or(i64::MAX));
+        }
         _ => {}
     }
 }

@@ -27,6 +27,8 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// Until a server has begun to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The first message of a modern server's stream.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
 /// The listener of one server.
 #[derive(Default)]
@@ -227,10 +229,13 @@ async fn server_stream(http: &Http) -> End {
         };
         match message {
             Ok(Message::Notification(said)) => {
-                if declines_tools(&said) {
-                    return End::NotOffered;
-                }
-                if matches!(Said::of(&said), Said::ListChanged) {
+                if said.method == ACKNOWLEDGED {
+                    if !grants_tools(&said) {
+                        return End::NotOffered;
+                    }
+                    // What changed before the stream stood is not told on it.
+                    http.changes.bump();
+                } else if matches!(Said::of(&said), Said::ListChanged) {
                     http.changes.bump();
                 }
             }
@@ -244,17 +249,14 @@ async fn server_stream(http: &Http) -> End {
     }
 }
 
-/// Whether this is the acknowledgement of a stream without changes of tools.
-fn declines_tools(said: &Notification) -> bool {
-    if said.method != "notifications/subscriptions/acknowledged" {
-        return false;
-    }
+/// Whether an acknowledgement is of a stream with changes of tools.
+fn grants_tools(said: &Notification) -> bool {
     let granted = said
         .params
         .as_ref()
         .and_then(|params| params.get("notifications"))
         .and_then(|filter| filter.get("toolsListChanged"));
-    granted.and_then(|flag: Json| flag.boolean()) != Some(true)
+    granted.and_then(|flag: Json| flag.boolean()) == Some(true)
 }
 
 /// One GET stream of a legacy session.
@@ -270,6 +272,12 @@ async fn session_stream(
         Ok(Ok(Err(400 | 405 | 501))) => return End::NotOffered,
         Ok(Ok(Err(_)) | Err(_)) | Err(_) => return End::Closed(None),
     };
+    if last_id.is_none()
+        && let Some(changes) = changes
+    {
+        // What changed before the stream stood is not told on it.
+        changes.bump();
+    }
     let end = hear_session(face, &mut reading, changes).await;
     let parser = reading.parser();
     if let Some(id) = parser.and_then(|parser| parser.last_id()) {

@@ -14,6 +14,7 @@
 )]
 
 mod answers;
+mod changes;
 mod cleaning;
 mod commands;
 mod discovery;
@@ -23,10 +24,13 @@ mod kit;
 mod layering;
 mod limits;
 mod outage;
+mod protocol;
 mod quickstart;
 mod real_clients;
 mod real_upstreams;
 mod records;
 mod routes;
+mod sessions;
 mod smoke;
+mod streams;
 mod support;

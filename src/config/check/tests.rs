@@ -160,6 +160,7 @@ fn origins_hosts_and_listeners_are_what_they_are_compared_with() {
             "warning server.trusted_proxies[0]: believes the forwarded headers of everybody",
         ),
         ("server: { body_limit: 0 }", "server.body_limit: is 0"),
+        ("server: { page_size: 0 }", "server.page_size: is 0"),
         (
             "server: { keep_alive: 0s }",
             "server.keep_alive: is no time at all",
