@@ -66,7 +66,7 @@ impl App {
                 Ok(SchemaState::Behind) | Err(_) => {}
             }
         }
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// What is the matter with the schema. One that became newer while this

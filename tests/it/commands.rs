@@ -27,8 +27,8 @@ fn lines(outcome: &Outcome) -> Vec<Value> {
         .collect()
 }
 
-#[tokio::test]
-async fn audit_search_filters_pages_and_prints() {
+/// A server and ten calls of two tenants.
+async fn with_calls() -> Gateway {
     let gateway = gateway("").await;
     let alice = gateway.user("alice@acme").with(|token| token.client("one"));
     let bob = gateway.other_tenant().with(|token| token.client("two"));
@@ -44,6 +44,12 @@ async fn audit_search_filters_pages_and_prints() {
     .await;
     bobs.call("fail", json!({})).await;
     bobs.call("missing", json!({})).await;
+    gateway
+}
+
+#[tokio::test]
+async fn audit_search_filters() {
+    let gateway = with_calls().await;
     for (filters, count) in [
         (&[][..], 10),
         (&["--tenant", "acme"], 7),
@@ -67,8 +73,16 @@ async fn audit_search_filters_pages_and_prints() {
     }
     let first = &gateway.audit(&["--tool", "echo"])[0];
     let id = first["call_id"].as_str().unwrap();
-    assert_eq!(gateway.audit(&["--call-id", id]), [first.clone()]);
+    assert_eq!(
+        gateway.audit(&["--call-id", id]),
+        std::slice::from_ref(first)
+    );
+}
 
+#[tokio::test]
+async fn audit_search_goes_on_where_a_page_ended() {
+    let gateway = with_calls().await;
+    let alice = gateway.user("alice@acme");
     // Pages of three, each beginning where the last ended, while calls go on.
     let mut paged = Vec::new();
     let mut cursor: Option<String> = None;
@@ -102,7 +116,11 @@ async fn audit_search_filters_pages_and_prints() {
         .map(|n| json!({"text": format!("alice {n}")}).to_string())
         .collect();
     assert_eq!(texts, right, "newest first, none twice, none left out");
+}
 
+#[tokio::test]
+async fn audit_search_prints_lines_and_names_what_it_cannot_read() {
+    let gateway = with_calls().await;
     let plain = gateway.outcome(&["audit", "search", "--outcome", "tool_error"]);
     let line = plain.stdout.trim();
     for part in ["tool_error", "globex", "bob", "fail"] {
@@ -172,9 +190,9 @@ fn check_names_the_line_the_key_and_the_nearest_one() {
     let fine = toolgate(&["check", "--config", good.to_str().unwrap()]);
     assert_eq!(fine.code, Some(0), "{fine:?}");
     assert!(fine.stdout.contains("in order"));
-    let text =
+    let wrong =
         format!("{head}    limits:\n      per_usr: {{ rate: 5/m }}\n    tools: {{ allow: [5] }}\n");
-    let file = folder.file("bad.yaml", &text);
+    let file = folder.file("bad.yaml", &wrong);
     let path = file.to_str().unwrap();
     let bad = toolgate(&["check", "--config", path]);
     assert_eq!(bad.code, Some(1), "{bad:?}");
@@ -191,10 +209,10 @@ fn check_names_the_line_the_key_and_the_nearest_one() {
     );
     let scripted = toolgate(&["check", "--json", "--config", path]);
     assert_eq!(scripted.code, Some(1));
-    let report: Value = serde_json::from_str(&scripted.stdout).unwrap();
-    assert_eq!(report["ok"], false);
-    let faults = report["faults"].as_array().unwrap();
-    assert!(faults.iter().any(|fault| fault["line"] == 5), "{report:#}");
+    let printed: Value = serde_json::from_str(&scripted.stdout).unwrap();
+    assert_eq!(printed["ok"], false);
+    let faults = printed["faults"].as_array().unwrap();
+    assert!(faults.iter().any(|fault| fault["line"] == 5), "{printed:#}");
     let none = toolgate(&["check", "--config", "/nowhere/toolgate.yaml"]);
     assert_eq!(none.code, Some(1), "{none:?}");
     let started = toolgate(&["serve", "--config", path]);

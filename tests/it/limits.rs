@@ -95,11 +95,11 @@ async fn a_user_has_one_bucket_over_all_clients_and_eras() {
 #[tokio::test]
 async fn clients_and_tenants_have_buckets_over_their_users() {
     let hostile = hostile().await;
-    let fragment = r#"
+    let fragment = "
         tenants:
           acme: { limits: { per_client: { rate: 4/h, burst: 4 } } }
           globex: { limits: { per_tenant: { rate: 4/h, burst: 4 } } }
-    "#;
+    ";
     let gateway = gateway(&hostile, fragment).await;
     for (tenant, policy) in [("acme", "client"), ("globex", "tenant")] {
         let user = |name: &str| gateway.user(&format!("{name}@{tenant}"));
@@ -161,10 +161,10 @@ async fn hidden_and_missing_tools_are_charged_like_any_other() {
 #[tokio::test]
 async fn finding_out_where_one_stands_has_a_budget_of_its_own() {
     let hostile = hostile().await;
-    let fragment = r#"
+    let fragment = "
         tenants:
           acme: { limits: { per_user: { rate: 1/h, burst: 1 }, browse: { rate: 6/h, burst: 6 } } }
-    "#;
+    ";
     let gateway = gateway(&hostile, fragment).await;
     for (era, who, opening) in [
         (Era::Legacy, "alice@acme", 1),
@@ -292,11 +292,11 @@ async fn a_modern_caller_that_hangs_up_gives_its_place_back() {
 #[tokio::test]
 async fn a_reload_keeps_the_buckets_whose_settings_did_not_change() {
     let hostile = hostile().await;
-    let fragment = r#"
+    let fragment = "
         tenants:
           acme: { limits: { per_user: { rate: 3/h, burst: 3 } } }
           globex: { limits: { per_user: { rate: 3/h, burst: 3 } } }
-    "#;
+    ";
     let mut gateway = gateway(&hostile, fragment).await;
     let mut alice = gateway.user("alice@acme").modern();
     let mut bob = gateway.other_tenant().modern();
@@ -318,11 +318,11 @@ async fn a_reload_keeps_the_buckets_whose_settings_did_not_change() {
 #[tokio::test]
 async fn one_tenants_load_spends_nothing_of_anothers() {
     let hostile = hostile().await;
-    let fragment = r#"
+    let fragment = "
         tenants:
           acme: { limits: { per_tenant: { rate: 10/h, burst: 10, concurrent: 4 } } }
           globex: { limits: { per_tenant: { rate: 10/h, burst: 10, concurrent: 4 } } }
-    "#;
+    ";
     let gateway = gateway(&hostile, fragment).await;
     let flood: Vec<_> = (0..8)
         .map(|number| {
@@ -382,7 +382,7 @@ async fn failed_sign_ins_are_counted_by_the_address_that_can_be_believed() {
         let want = if turn < 5 { 401 } else { 429 };
         let forged = behind
             .user(&format!("random{turn}@acme"))
-            .with(|token| token.broken());
+            .with(super::support::keys::Token::broken);
         assert_eq!(
             post(&behind, forged.token(), "198.51.100.77").await,
             want,
@@ -409,10 +409,10 @@ async fn failed_sign_ins_are_counted_by_the_address_that_can_be_believed() {
 #[tokio::test]
 async fn open_streams_are_capped_and_cost_no_call() {
     let hostile = hostile().await;
-    let fragment = r#"
+    let fragment = "
         streams: { per_user: 2 }
         tenants: { acme: { limits: { per_user: { rate: 1/h, burst: 1 } } } }
-    "#;
+    ";
     let gateway = gateway(&hostile, fragment).await;
     let mut alice = gateway.user("alice@acme").modern();
     let first = alice.listen().await;

@@ -90,6 +90,21 @@ async fn cancelled(alice: &mut Session, hostile: &Helper) {
     }
 }
 
+/// A call whose headers say another tool than its body.
+async fn mismatched(gateway: &Gateway) {
+    let mismatched = gateway
+        .user("alice@acme")
+        .modern()
+        .prepare("tools/call", json!({"name": "resume", "arguments": {}}))
+        .header("mcp-name", "other")
+        .send()
+        .await;
+    assert_eq!(mismatched.status, 400);
+    let mismatch = record(gateway, "resume", Era::Modern).await;
+    assert_eq!(mismatch["outcome"], "refused:headers");
+    assert_eq!(mismatch["client_info"], "toolgate-tests/1");
+}
+
 /// C27: one entry an attempt, whose outcome is what happened.
 #[tokio::test]
 async fn every_attempt_is_on_record_once_with_its_true_outcome() {
@@ -139,17 +154,7 @@ async fn every_attempt_is_on_record_once_with_its_true_outcome() {
         .map(|record| record["outcome"].clone())
         .collect();
     assert_eq!(outcomes, ["ok", "refused:limit", "refused:limit"]);
-    let mismatched = gateway
-        .user("alice@acme")
-        .modern()
-        .prepare("tools/call", json!({"name": "resume", "arguments": {}}))
-        .header("mcp-name", "other")
-        .send()
-        .await;
-    assert_eq!(mismatched.status, 400);
-    let mismatch = record(&gateway, "resume", Era::Modern).await;
-    assert_eq!(mismatch["outcome"], "refused:headers");
-    assert_eq!(mismatch["client_info"], "toolgate-tests/1");
+    mismatched(&gateway).await;
     let executed: BTreeSet<String> = hostile
         .calls()
         .await
@@ -159,6 +164,19 @@ async fn every_attempt_is_on_record_once_with_its_true_outcome() {
     for never in ["garbage", "connections", "resume"] {
         assert!(!executed.contains(never), "{never} was dispatched");
     }
+}
+
+/// Digests, durations and sizes are there and plausible.
+fn is_measured(record: &Value) {
+    for digest in ["definition_digest", "config_digest", "arguments_digest"] {
+        let digits = record[digest].as_str().unwrap_or_default();
+        assert_eq!(digits.len(), 64, "{digest}: {record:#}");
+    }
+    let millis = |field: &str| record[field].as_f64().unwrap();
+    assert!(millis("upstream_duration_ms") > 0.0);
+    assert!(millis("duration_ms") >= millis("upstream_duration_ms"));
+    assert!(record["response_bytes"].as_u64().unwrap() > 10);
+    assert!(record["time"].as_str() <= record["finished"].as_str());
 }
 
 /// C27: names of gateway and upstream both, verified identity apart from `clientInfo`.
@@ -189,7 +207,11 @@ async fn a_record_says_who_called_what_and_how_it_went() {
         assert_eq!(call.send().await.text(), "who am I");
         let record = record(&gateway, "sdk_echo", era).await;
         let found = gateway.audit(&["--trace-id", trace]);
-        assert_eq!(found, [record.clone()], "{era:?}: found by its trace");
+        assert_eq!(
+            found,
+            std::slice::from_ref(&record),
+            "{era:?}: found by its trace"
+        );
         for (field, value) in [
             ("tenant", json!("acme")),
             ("subject", json!("alice")),
@@ -212,15 +234,7 @@ async fn a_record_says_who_called_what_and_how_it_went() {
         ] {
             assert_eq!(record[field], value, "{era:?} {field}: {record:#}");
         }
-        for digest in ["definition_digest", "config_digest", "arguments_digest"] {
-            let digits = record[digest].as_str().unwrap_or_default();
-            assert_eq!(digits.len(), 64, "{era:?} {digest}: {record:#}");
-        }
-        let millis = |field: &str| record[field].as_f64().unwrap();
-        assert!(millis("upstream_duration_ms") > 0.0);
-        assert!(millis("duration_ms") >= millis("upstream_duration_ms"));
-        assert!(record["response_bytes"].as_u64().unwrap() > 10);
-        assert!(record["time"].as_str() <= record["finished"].as_str());
+        is_measured(&record);
     }
 }
 
@@ -233,12 +247,12 @@ async fn hidden_and_missing_tools_leave_alike_records() {
         let mut alike = Vec::new();
         for tool in ["garbage", "missing"] {
             alice.call(tool, json!({"n": 1})).await;
-            let mut record = record(&gateway, tool, era).await;
+            let mut entry = record(&gateway, tool, era).await;
             for differs in ["time", "call_id", "tool", "duration_ms", "request_bytes"] {
-                assert!(!record[differs].is_null(), "{differs}: {record:#}");
-                record[differs] = Value::Null;
+                assert!(!entry[differs].is_null(), "{differs}: {entry:#}");
+                entry[differs] = Value::Null;
             }
-            alike.push(record);
+            alike.push(entry);
         }
         assert_eq!(alike[0], alike[1], "{era:?}");
         assert_eq!(alike[0]["upstream"], Value::Null);
@@ -326,11 +340,11 @@ async fn a_tenant_chooses_how_its_arguments_are_kept() {
     let hostile = Helper::example("upstream_hostile", &[]).await;
     let gateway = Setup::new()
         .yaml(
-            r#"
+            "
             tenants:
               acme: { audit: { arguments: digest } }
               globex: { audit: { arguments: none } }
-            "#,
+            ",
         )
         .upstream("up", hostile.config_of("/modern"))
         .start()
@@ -349,12 +363,8 @@ async fn a_tenant_chooses_how_its_arguments_are_kept() {
     }
 }
 
-/// C28: what Postgres cannot hold is there in another form, and takes nothing along.
-#[tokio::test]
-async fn odd_text_loses_neither_its_record_nor_the_batch() {
-    let hostile = Helper::example("upstream_hostile", &[]).await;
-    let gateway = gateway(&hostile).await;
-    let alice = gateway.user("alice@acme");
+/// A hundred calls that make a batch with whatever comes beside them.
+fn good_calls(alice: &super::support::client::Caller) -> Vec<tokio::task::JoinHandle<()>> {
     let mut calls = Vec::new();
     for number in 0..100 {
         let mut session = alice.modern();
@@ -363,6 +373,29 @@ async fn odd_text_loses_neither_its_record_nor_the_batch() {
             assert!(!answer.is_error());
         }));
     }
+    calls
+}
+
+/// No JSON (RFC 8259 §8.2 leaves it open; here it is refused).
+async fn lone_surrogate(session: &mut Session) {
+    let surrogate = session.prepare(
+        "tools/call",
+        json!({"name": "echo", "arguments": {"lone": 1}}),
+    );
+    let text = surrogate
+        .body
+        .to_string()
+        .replace(r#"{"lone":1}"#, r#"{"z":"\ud800"}"#);
+    assert_eq!(surrogate.open_with(text).await.status(), 400);
+}
+
+/// C28: what Postgres cannot hold is there in another form, and takes nothing along.
+#[tokio::test]
+async fn odd_text_loses_neither_its_record_nor_the_batch() {
+    let hostile = Helper::example("upstream_hostile", &[]).await;
+    let gateway = gateway(&hostile).await;
+    let alice = gateway.user("alice@acme");
+    let calls = good_calls(&alice);
     let odd = r#"{"a\u0000b":"x\u0000y","n":1e400,"t":"\ud83d\ude00"}"#;
     let mut session = alice.modern();
     let body = session
@@ -378,15 +411,7 @@ async fn odd_text_loses_neither_its_record_nor_the_batch() {
     assert!(answer.text().await.unwrap().contains("result"));
     let unknown = session.call("n\u{0}", json!({"x": "\u{0}"})).await;
     assert_eq!(unknown.code(), -32602);
-    let surrogate = session.prepare(
-        "tools/call",
-        json!({"name": "echo", "arguments": {"lone": 1}}),
-    );
-    let text = surrogate
-        .body
-        .to_string()
-        .replace(r#"{"lone":1}"#, r#"{"z":"\ud800"}"#);
-    assert_eq!(surrogate.open_with(text).await.status(), 400);
+    lone_surrogate(&mut session).await;
     for call in calls {
         call.await.unwrap();
     }
