@@ -110,7 +110,7 @@ async fn serve(
     app.schema_met.store(met, Ordering::Relaxed);
     let running = Running::start(&app, public, admin);
     let opened = tokio::select! {
-        opened = app.open() => opened.map(|()| None),
+        opened = app.begin() => opened.map(|()| None),
         stop = signals.next() => Ok(Some(stop)),
     };
     let (stop, outcome) = match opened {
@@ -243,7 +243,7 @@ impl App {
     }
 
     /// Reads what the upstreams offer; then traffic may come.
-    async fn open(&self) -> anyhow::Result<()> {
+    async fn begin(&self) -> anyhow::Result<()> {
         let snapshot = self.current.load_full();
         snapshot::fill(
             &self.catalog,

@@ -226,6 +226,17 @@ fn occurrences<'a>(code: &'a str, needle: &'a str) -> impl Iterator<Item = usize
         .filter(|at| !code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
+/// Whether the code names a library, or a part of one. `tower_governor::governor::`
+/// is no `governor::`: a library's name begins a path.
+fn names(code: &str, library: &str) -> bool {
+    let begins = |at: usize| {
+        let before = code[..at].strip_suffix("::").unwrap_or_default();
+        !before.ends_with(|c: char| c.is_alphanumeric() || c == '_')
+    };
+    let whole = library.ends_with("::");
+    occurrences(code, library).any(|at| !whole || begins(at))
+}
+
 /// The modules at the crate's root that the code names.
 fn imports(path: &str, code: &str) -> Vec<String> {
     let packed: String = code
@@ -286,7 +297,7 @@ fn faults(path: &str, source: &str) -> Vec<String> {
     }
     for (library, places) in PLACES {
         let stays = places.iter().any(|place| is_at(path, place));
-        if !stays && occurrences(&code, library).next().is_some() {
+        if !stays && names(&code, library) {
             faults.push(format!(
                 "{path} names `{library}`, which belongs to {}",
                 places.join(", ")
