@@ -365,11 +365,10 @@ fn mcp_headers(headers: &HeaderMap) -> McpHeaders {
             .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
     };
     let params = headers.iter().filter_map(|(name, value)| {
-        let name = name.as_str().strip_prefix("mcp-param-")?;
-        Some((
-            name.to_owned(),
-            String::from_utf8_lossy(value.as_bytes()).trim().to_owned(),
-        ))
+        name.as_str().starts_with("mcp-param-").then(|| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.trim().to_owned())
+        })
     });
     McpHeaders {
         protocol_version: text("mcp-protocol-version"),
