@@ -192,7 +192,7 @@ impl Pipeline {
         match answer {
             Ok(untrusted) => result::clean(untrusted, valid.tool(), &self.sanitizer, rules, record),
             Err(fault) => {
-                if fault.is_unknown_tool() {
+                if fault.casts_doubt() {
                     self.catalog.suspect(&valid.tool().upstream);
                 }
                 result::failed(fault, valid.tool(), &self.sanitizer, record)
