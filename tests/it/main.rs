@@ -9,13 +9,18 @@
     clippy::indexing_slicing,
     clippy::disallowed_methods,
     clippy::print_stderr,
-    reason = "tests fail by panicking, read the real clock and make plain HTTP clients"
+    clippy::too_many_lines,
+    reason = "tests fail by panicking, read the real clock, make plain HTTP clients and hold whole matrices"
 )]
 
 mod answers;
+mod failures;
+mod forwarding;
+mod isolation;
 mod kit;
 mod layering;
 mod real_clients;
 mod real_upstreams;
 mod smoke;
 mod support;
+mod tools;

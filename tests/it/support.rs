@@ -26,6 +26,7 @@ pub(crate) mod keys;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod real;
+pub(crate) mod scripted;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod sse;
