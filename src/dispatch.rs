@@ -15,13 +15,12 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::ValidCall;
 use crate::audit::Recorded;
 use crate::catalog::{Catalog, Tool};
-use crate::config;
 use crate::credentials::{CredentialFault, Credentials};
 use crate::ids::{TenantId, UpstreamId};
 use crate::protocol::{Json, LogLevel, Untrusted, codes};
 use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
 
-use breaker::Breaker;
+use breaker::{Breaker, Sign};
 
 /// How long to wait before the one retry.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -67,10 +66,15 @@ pub enum DispatchFault {
 }
 
 impl DispatchFault {
-    /// Whether the upstream does not know the tool that it listed (or the
-    /// request was malformed: from outside the two look alike).
-    pub fn is_unknown_tool(&self) -> bool {
-        matches!(self, Self::Upstream(UpstreamError::Rpc { code, .. }) if *code == codes::INVALID_PARAMS)
+    /// Whether what is known of the upstream may be out of date: it is away, or
+    /// does not know the tool that it listed (or the request was malformed: from
+    /// outside the two look alike).
+    pub fn casts_doubt(&self) -> bool {
+        match self {
+            Self::Upstream(UpstreamError::Rpc { code, .. }) => *code == codes::INVALID_PARAMS,
+            Self::Upstream(UpstreamError::Unreachable) => true,
+            _ => false,
+        }
     }
 }
 
@@ -111,9 +115,9 @@ impl Dispatcher {
             .catalog
             .settings(&tool.upstream)
             .ok_or(DispatchFault::Gone)?;
-        let breaker = self.breaker(&origin.tenant, tool, settings.breaker);
+        let breaker = self.breaker(&origin.tenant, tool);
         breaker
-            .admit(Instant::now())
+            .admit(Instant::now(), settings.breaker)
             .map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
         let credential = credentials.for_upstream(&tool.upstream)?;
         let deadline = Instant::now() + tool.rule.timeout.unwrap_or(settings.timeout.call.0);
@@ -136,21 +140,15 @@ impl Dispatcher {
             () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
             outcome = attempts(&*upstream, request, events, tool.may_repeat()) => outcome,
         };
-        breaker.settle(
-            Instant::now(),
-            outcome.as_ref().err().is_some_and(counts_as_failure),
-        );
+        let sign = outcome.as_ref().err().map_or(Sign::Well, sign_of);
+        breaker.settle(Instant::now(), settings.breaker, sign);
         Ok(outcome?)
     }
 
-    fn breaker(&self, tenant: &TenantId, tool: &Tool, settings: config::Breaker) -> Arc<Breaker> {
+    fn breaker(&self, tenant: &TenantId, tool: &Tool) -> Arc<Breaker> {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (tenant.clone(), tool.upstream.clone());
-        Arc::clone(
-            breakers
-                .entry(key)
-                .or_insert_with(|| Arc::new(Breaker::new(settings))),
-        )
+        Arc::clone(breakers.entry(key).or_default())
     }
 }
 
@@ -182,17 +180,17 @@ fn params(call: &ValidCall) -> Json {
         .build()
 }
 
-/// Whether a fault says that the upstream is ill, rather than this one call.
-fn counts_as_failure(fault: &UpstreamError) -> bool {
+/// What a fault says of the upstream, rather than of this one call.
+fn sign_of(fault: &UpstreamError) -> Sign {
     match fault {
         UpstreamError::Unreachable
         | UpstreamError::TimedOut
         | UpstreamError::Broken
-        | UpstreamError::Garbage { .. } => true,
-        UpstreamError::Status { status, .. } => *status >= 500,
-        UpstreamError::TooLarge { .. }
-        | UpstreamError::Rpc { .. }
-        | UpstreamError::Blocked
-        | UpstreamError::Busy => false,
+        | UpstreamError::Garbage { .. }
+        | UpstreamError::Status { status: 500.., .. } => Sign::Ill,
+        UpstreamError::Status { .. }
+        | UpstreamError::TooLarge { .. }
+        | UpstreamError::Rpc { .. } => Sign::Well,
+        UpstreamError::Blocked | UpstreamError::Busy => Sign::None,
     }
 }

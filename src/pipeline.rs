@@ -194,7 +194,7 @@ impl Pipeline {
                 record,
             )),
             Err(fault) => {
-                if fault.is_unknown_tool() {
+                if fault.casts_doubt() {
                     self.catalog.suspect(&valid.tool().upstream);
                 }
                 result::failed(fault, valid.tool(), &self.sanitizer, rules, record)

@@ -119,7 +119,7 @@ impl Catalog {
     }
 
     /// Doubts an upstream's list, because it does not know a tool that the list
-    /// has: it will be read again soon.
+    /// has, or is away: it will be read again soon.
     pub fn suspect(&self, id: &UpstreamId) {
         let sources = self.sources.load();
         if let Some(source) = sources.get(id)

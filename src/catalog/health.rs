@@ -55,7 +55,9 @@ pub(super) fn word(error: &UpstreamError) -> &'static str {
         UpstreamError::TooLarge { .. } => "its answer is too large",
         UpstreamError::Status { .. } => "it answered with an HTTP error",
         UpstreamError::Rpc { .. } => "it answered with an error",
-        UpstreamError::Blocked => "its address is refused",
+        UpstreamError::Blocked => {
+            "its address is not public: `mcp.allow_private` or `outgoing.allow_networks` would allow it"
+        }
         UpstreamError::Busy => "it has too many requests in flight",
     }
 }

@@ -376,13 +376,13 @@ fn mcp_headers(headers: &HeaderMap) -> McpHeaders {
             .get(name)
             .map(|value| String::from_utf8_lossy(value.as_bytes()).trim().to_owned())
     };
-    let params = headers.iter().filter_map(|(name, value)| {
-        let name = name.as_str().strip_prefix("mcp-param-")?;
-        Some((
-            name.to_owned(),
-            String::from_utf8_lossy(value.as_bytes()).trim().to_owned(),
-        ))
-    });
+    let params = headers
+        .iter()
+        .filter(|(name, _)| name.as_str().starts_with("mcp-param-"))
+        .map(|(name, value)| {
+            let value = String::from_utf8_lossy(value.as_bytes());
+            (name.as_str().to_owned(), value.trim().to_owned())
+        });
     McpHeaders {
         protocol_version: text("mcp-protocol-version"),
         method: text("mcp-method"),

@@ -128,7 +128,8 @@ pub(super) fn of_refusal(
             Some(id) => Reply::result(id, &lower(tool_error(&message))),
             None => Reply::error(200, id, codes::INVALID_PARAMS, &message, None),
         },
-        Refusal::HeaderMismatch(_) | Refusal::StandardHeaderMismatch(_) => Reply::error(
+        Refusal::HeaderMismatch(_) => Reply::error(400, id, codes::HEADER_MISMATCH, &words, None),
+        Refusal::StandardHeaderMismatch(_) => Reply::error(
             400,
             id,
             codes::HEADER_MISMATCH,

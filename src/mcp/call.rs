@@ -83,7 +83,10 @@ pub(super) fn start(
         }
     };
     meta.log_level = caller.log_level;
-    meta.traceparent = meta.traceparent.or(inbound.headers.traceparent);
+    let traces = [meta.traceparent.take(), inbound.headers.traceparent];
+    let mut traces = traces.into_iter().flatten();
+    meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
+    let trace_id = meta.traceparent.as_deref().and_then(era::trace_id);
     let progress_token = meta.progress_token.clone();
     let (sink, events) = event_channel();
     let cancel = CancellationToken::new();
@@ -99,7 +102,10 @@ pub(super) fn start(
         arguments,
         meta,
         param_headers: caller.cancel_on_hang_up.then_some(inbound.headers.params),
-        attempt: caller.attempt,
+        attempt: Attempt {
+            trace_id,
+            ..caller.attempt
+        },
         credentials: inbound.credentials,
         events: sink,
         cancel,

@@ -196,11 +196,22 @@ pub(super) fn attempt(
     }
 }
 
-/// The trace id of a `traceparent` (W3C Trace Context §3.2).
+/// The trace id of a `traceparent`; `None` where it is none (W3C Trace Context
+/// §3.2.2: an invalid one is ignored).
 pub(super) fn trace_id(traceparent: &str) -> Option<[u8; 16]> {
-    let id = traceparent.split('-').nth(1).filter(|id| id.len() == 32)?;
-    let number = u128::from_str_radix(id, 16).ok()?;
-    (number != 0).then(|| number.to_be_bytes())
+    let mut parts = traceparent.split('-');
+    let mut field = |length: usize| {
+        let part = parts.next().filter(|part| part.len() == length)?;
+        let digits = part
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+        u128::from_str_radix(part, 16).ok().filter(|_| digits)
+    };
+    let (version, trace, parent) = (field(2)?, field(32)?, field(16)?);
+    field(2)?;
+    let whole = version != 0 || parts.next().is_none();
+    let valid = version != 0xff && trace != 0 && parent != 0 && whole;
+    valid.then(|| trace.to_be_bytes())
 }
 
 /// The tool that a request asks for, where that much can be read.
@@ -260,12 +271,19 @@ mod tests {
 
     #[test]
     fn a_trace_id_is_taken_only_in_its_form() {
-        let good = trace_id("00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
+        let good = trace_id("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
         assert_eq!((good[0], good[15]), (0x0a, 0x9c));
+        assert!(trace_id("01-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01-more").is_some());
         for bad in [
             "",
             "00-0-0-0",
             "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
+            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
+            "00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
+            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01-more",
+            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7",
+            "ff-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
+            "00-+af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
         ] {
             assert_eq!(trace_id(bad), None);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::limits::Cost;
 use crate::pipeline::Refusal;
-use crate::protocol::json::ObjectBuilder;
+use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Era, Json, LogLevel, Notification, Request, RequestMeta, Version, codes};
 use crate::upstream::CallerKey;
 
@@ -316,29 +316,45 @@ pub(super) fn lowering(version: Version) -> fn(Json) -> Json {
 
 /// From the modern form: no `resultType`, `structuredContent` only where it is an object.
 fn lower(result: Json) -> Json {
-    let drops = |key: &str, value: &Json| {
-        key == "resultType" || (key == "structuredContent" && !value.is_object())
-    };
-    if !result.members().any(|(key, value)| drops(&key, &value)) {
+    lower_to(result, Json::is_object)
+}
+
+/// Leaves out structured content that the revision does not know. Where nothing
+/// else tells it, it becomes the text (MCP tools, Structured Content).
+fn lower_to(result: Json, knows: fn(&Json) -> bool) -> Json {
+    let foreign = result
+        .get("structuredContent")
+        .filter(|value| !knows(value));
+    let drops =
+        |key: &str| key == "resultType" || (key == "structuredContent" && foreign.is_some());
+    if !result.members().any(|(key, _)| drops(&key)) {
         return result;
     }
-    let mut out = ObjectBuilder::with_capacity(result.as_str().len());
-    for (key, value) in result.members() {
-        if !drops(&key, &value) {
-            out = out.json(&key, &value);
+    let result = result.without_members(drops);
+    match (foreign, result.get("content")) {
+        (Some(value), Some(content)) if content.elements().next().is_none() => {
+            let block = text_block(value.as_str());
+            result.with_member("content", &ArrayBuilder::from_iter([&block]).build())
         }
+        _ => result,
     }
-    out.build()
+}
+
+fn text_block(text: &str) -> Json {
+    ObjectBuilder::new()
+        .text("type", "text")
+        .text("text", text)
+        .build()
 }
 
 /// 2025-03-26 has neither structured content nor resource links: a link becomes
 /// text that says where it leads.
 fn lower_2025_03_26(result: Json) -> Json {
-    let result = lower(result).without_members(|key| key == "structuredContent");
+    let result = lower_to(result, |_| false);
     let Some(content) = result.get("content") else {
         return result;
     };
-    let mut blocks = crate::protocol::json::ArrayBuilder::new();
+    let mut blocks = ArrayBuilder::new();
     for block in content.elements() {
         blocks.push(&linked_text(&block).unwrap_or(block));
     }
@@ -356,12 +372,7 @@ fn linked_text(block: &Json) -> Option<Json> {
     }
     let label = text("title").or_else(|| text("name")).unwrap_or_default();
     let words = format!("{label}: {}", text("uri").unwrap_or_default());
-    Some(
-        ObjectBuilder::new()
-            .text("type", "text")
-            .text("text", &words)
-            .build(),
-    )
+    Some(text_block(&words))
 }
 
 #[cfg(test)]
@@ -385,5 +396,9 @@ mod tests {
         );
         let clean = json(serde_json::json!({"content": [], "structuredContent": {"n": 1}}));
         assert_eq!(lower(clean.clone()).as_str(), clean.as_str());
+        let untold = json(serde_json::json!({"content": [], "structuredContent": ["a", 1]}));
+        let told = r#"{"content":[{"type":"text","text":"[\"a\",1]"}]}"#;
+        assert_eq!(lower(untold.clone()).as_str(), told);
+        assert_eq!(lower_2025_03_26(untold).as_str(), told);
     }
 }

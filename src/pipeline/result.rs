@@ -187,11 +187,11 @@ fn upstream_words(fault: &UpstreamError, name: &str, source: &str) -> String {
         }
         UpstreamError::TooLarge { limit } => {
             return format!(
-                "The answer of {name} is larger than {limit} bytes and was not read. Ask for less: fewer rows, fewer fields, or a narrower range."
+                "The server \"{source}\" behind {name} answered with more than {limit} bytes, which were not read. The call may have run. Ask for less: fewer rows, fewer fields, or a narrower range."
             );
         }
         UpstreamError::Blocked => {
-            "is at an address that the gateway may not connect to. Nothing was run; tell the operator"
+            "is at an address that is not public (`mcp.allow_private`, `outgoing.allow_networks`). Nothing was run; tell the operator"
         }
         UpstreamError::Busy => {
             "has as many calls running as it may. Nothing was run. Retry in a few seconds"

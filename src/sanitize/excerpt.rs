@@ -11,7 +11,8 @@ const ELLIPSIS: char = '…';
 
 /// Private, loopback, shared and link-local addresses (RFC 1918, 3927, 4193,
 /// 6598), names under suffixes that no public resolver knows (RFC 6762, RFC 8375,
-/// and those that clusters and companies use), and their ports.
+/// and those that clusters and companies use), names that call themselves inner,
+/// and their ports; and every name with a port, which no link for people has.
 const HOSTS: &str = r"(?ix)
     \b(?:
         10(?:\.\d{1,3}){3}
@@ -19,9 +20,11 @@ const HOSTS: &str = r"(?ix)
       | (?:192\.168|169\.254)(?:\.\d{1,3}){2}
       | 172\.(?:1[6-9]|2\d|3[01])(?:\.\d{1,3}){2}
       | 100\.(?:6[4-9]|[7-9]\d|1[01]\d|12[0-7])(?:\.\d{1,3}){2}
+      | (?:[a-z0-9_-]{1,63}\.){0,8}(?:inner|internal|intranet|intra|private|priv|corp|lan)(?:\.[a-z0-9_-]{1,63}){1,8}
       | (?:[a-z0-9_-]{1,63}\.){1,8}(?:internal|intranet|localdomain|local|lan|corp|home\.arpa|svc)
       | localhost
     )\b(?::\d{1,5})?
+  | \b(?:[a-z0-9_-]{1,63}\.){1,8}[a-z][a-z0-9-]{1,62}:\d{2,5}\b
   | \[?\b(?:f[cd][0-9a-f]{2}|fe[89ab][0-9a-f])(?::[0-9a-f]{0,4}){2,7}\b\]?(?::\d{1,5})?";
 
 /// The expressions of this file, compiled once.
@@ -191,6 +194,18 @@ mod tests {
                 "[REDACTED:internal_host] not 172.32.0.1",
             ),
             ("at [fd12:3456::1]:443", "at [REDACTED:internal_host]"),
+            (
+                "db-07.inner.example.com:5432 refused, as did inner.example.com",
+                "[REDACTED:internal_host] refused, as did [REDACTED:internal_host]",
+            ),
+            (
+                "cache-3.eu.example.com:6379 is down",
+                "[REDACTED:internal_host] is down",
+            ),
+            (
+                "docs.example.com/a: see 12:30, winner.example.com",
+                "docs.example.com/a: see 12:30, winner.example.com",
+            ),
             (
                 "api.example.com 8.8.8.8 internal error",
                 "api.example.com 8.8.8.8 internal error",

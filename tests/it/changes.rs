@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::support::scripted::{Scripted, tool};
 use super::support::session::Session;
 use super::support::sse::Events;
+use super::support::tool_server::{ToolServer, tool};
 use super::support::{Era, Gateway, Helper, Setup, Value, both, eventually, json};
 
 const CHANGED: &str = "notifications/tools/list_changed";
@@ -133,7 +133,7 @@ async fn who_may_see_an_upstreams_tools_hears_of_their_change_and_nobody_else() 
 #[tokio::test]
 async fn an_upstream_that_announces_nothing_is_read_again_when_its_time_is_up() {
     let plain = json!({"type": "object"});
-    let server = Scripted::start(vec![tool("old", &plain)], 1000).await;
+    let server = ToolServer::start(vec![tool("old", &plain)], 1000).await;
     let gateway = Setup::new().upstream("up", server.config()).start().await;
     let mut told = Listener::open_both("may", &gateway.user("alice@acme")).await;
     assert_eq!(told[0].session.call("old", json!({})).await.text(), "{}");
@@ -156,7 +156,7 @@ async fn an_upstream_that_announces_nothing_is_read_again_when_its_time_is_up() 
 #[tokio::test]
 async fn a_filter_without_tools_is_acknowledged_without_them_and_hears_nothing() {
     let plain = json!({"type": "object"});
-    let server = Scripted::start(vec![tool("one", &plain)], 60_000).await;
+    let server = ToolServer::start(vec![tool("one", &plain)], 60_000).await;
     let mut gateway = Setup::new().upstream("up", server.config()).start().await;
     let mut alice = gateway.user("alice@acme").modern();
     let wanted = json!({"notifications": {"promptsListChanged": true, "resourceSubscriptions": ["file:///x"]}});

@@ -2,8 +2,8 @@
 //! pages of lists, and what browsers are told.
 
 use super::support::client::Caller;
-use super::support::scripted::{Scripted, tool};
 use super::support::session::{LEGACY_VERSIONS, Session};
+use super::support::tool_server::{ToolServer, tool};
 use super::support::{Era, Gateway, Helper, Setup, Value, both, eventually, json};
 
 const KIND: (&str, &str) = ("content-type", "application/json");
@@ -110,13 +110,13 @@ async fn a_session_has_one_revision_and_takes_the_header_of_any() {
 }
 
 /// A gateway over `any`, which takes everything, and `find`, which does not.
-async fn over_scripted() -> (Gateway, Scripted) {
+async fn over_scripted() -> (Gateway, ToolServer) {
     let plain = json!({"type": "object"});
     let strict = json!({
         "type": "object", "additionalProperties": false,
         "properties": {"limit": {"type": "integer"}, "nick": {"type": ["string", "null"]}},
     });
-    let server = Scripted::start(vec![tool("any", &plain), tool("find", &strict)], 60_000).await;
+    let server = ToolServer::start(vec![tool("any", &plain), tool("find", &strict)], 60_000).await;
     let gateway = Setup::new().upstream("up", server.config()).start().await;
     (gateway, server)
 }
@@ -432,7 +432,7 @@ async fn a_list_has_pages_in_a_stable_order_and_cursors_of_its_own() {
     let plain = json!({"type": "object"});
     let names = ["delta", "alpha", "echo", "charlie", "bravo"];
     let tools: Vec<_> = names.iter().map(|name| tool(name, &plain)).collect();
-    let server = Scripted::start(tools, 60_000).await;
+    let server = ToolServer::start(tools, 60_000).await;
     let gateway = Setup::new()
         .upstream("up", server.config())
         .yaml("server: { page_size: 2 }")
@@ -466,7 +466,7 @@ async fn a_list_has_pages_in_a_stable_order_and_cursors_of_its_own() {
 #[tokio::test]
 async fn a_cursor_is_its_callers_alone() {
     let plain = json!({"type": "object"});
-    let server = Scripted::start(vec![tool("a", &plain), tool("b", &plain)], 60_000).await;
+    let server = ToolServer::start(vec![tool("a", &plain), tool("b", &plain)], 60_000).await;
     let gateway = Setup::new()
         .upstream("up", server.config())
         .yaml("server: { page_size: 1 }")

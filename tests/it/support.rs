@@ -30,6 +30,7 @@ pub(crate) mod scripted;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod sse;
+pub(crate) mod tool_server;
 pub(crate) mod upstream;
 
 use std::time::{Duration, Instant};
