@@ -221,6 +221,10 @@ pub(super) fn client_name(info: &Json) -> String {
 }
 
 /// Every modern result says that it is complete, and who answers.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "all ways to lower a result have one form"
+)]
 pub(super) fn complete(result: Json) -> Json {
     let (mut has_type, mut given_meta) = (false, None);
     for (key, value) in result.members() {

@@ -192,8 +192,8 @@ fn check_names_the_line_the_key_and_the_nearest_one() {
     assert!(fine.stdout.contains("in order"));
     let wrong =
         format!("{head}    limits:\n      per_usr: {{ rate: 5/m }}\n    tools: {{ allow: [5] }}\n");
-    let file = folder.file("bad.yaml", &wrong);
-    let path = file.to_str().unwrap();
+    let wrong = folder.file("bad.yaml", &wrong);
+    let path = wrong.to_str().unwrap();
     let bad = toolgate(&["check", "--config", path]);
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.stdout.contains(&format!("{path}:5:")), "{}", bad.stdout);

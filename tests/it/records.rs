@@ -244,7 +244,7 @@ async fn hidden_and_missing_tools_leave_alike_records() {
     let gateway = gateway(&hostile).await;
     for era in both() {
         let mut alice = gateway.user("alice@acme").connect(era).await;
-        let mut alike = Vec::new();
+        let mut pair = Vec::new();
         for tool in ["garbage", "missing"] {
             alice.call(tool, json!({"n": 1})).await;
             let mut entry = record(&gateway, tool, era).await;
@@ -252,14 +252,14 @@ async fn hidden_and_missing_tools_leave_alike_records() {
                 assert!(!entry[differs].is_null(), "{differs}: {entry:#}");
                 entry[differs] = Value::Null;
             }
-            alike.push(entry);
+            pair.push(entry);
         }
-        assert_eq!(alike[0], alike[1], "{era:?}");
-        assert_eq!(alike[0]["upstream"], Value::Null);
+        assert_eq!(pair[0], pair[1], "{era:?}");
+        assert_eq!(pair[0]["upstream"], Value::Null);
         assert_eq!(
-            alike[0]["arguments_mode"], "digest",
+            pair[0]["arguments_mode"], "digest",
             "no tool, no rules: {:#}",
-            alike[0]
+            pair[0]
         );
     }
 }

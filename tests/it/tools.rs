@@ -576,7 +576,6 @@ async fn mirrored_arguments_are_checked_and_written_anew() {
     assert!(!call("", None, &arguments).send().await.is_error());
     // Null is no value: no header is due (C18).
     let nothing = json!({"region": null, "n": null});
-    drop(call);
     let none = alice.call("place", nothing).await;
     assert!(
         none.is_error() && none.text().contains("/region"),
