@@ -1,7 +1,7 @@
 #!/bin/bash
 # All peers side by side. Where it may, it runs in a network namespace with
 # nothing but a loopback interface, so that no peer listens on or reaches
-# anything else. Builds the harness and Toolgate first; BIN= and TOOLGATE_BIN=
+# anything else. Builds the harness and Toolgate first; BIN= and GATEWAY_BIN=
 # skip that. NICE=-10 (as root) keeps other work on the machine from disturbing
 # it, and slows that work down.
 set -euo pipefail
@@ -11,9 +11,9 @@ if [ -z "${BIN:-}" ]; then
     (cd "$here" && cargo build --release --locked --quiet --target-dir "$here/target")
     export BIN="$here/target/release"
 fi
-if [ -z "${TOOLGATE_BIN:-}" ]; then
+if [ -z "${GATEWAY_BIN:-}" ]; then
     (cd "$here/.." && cargo build --release --locked --quiet --bin toolgate --target-dir "$here/../target")
-    export TOOLGATE_BIN="$here/../target/release/toolgate"
+    export GATEWAY_BIN="$here/../target/release/toolgate"
 fi
 mkdir -p "$OUT"
 run='

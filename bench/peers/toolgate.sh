@@ -1,15 +1,15 @@
 #!/bin/bash
 # Toolgate with everything on: verified tokens kept, visibility, limits that are
 # spent but never bite, arguments checked, answers scanned, the audit strict in a
-# Postgres that syncs. TOOLGATE_BIN names the binary (a release build).
+# Postgres that syncs. GATEWAY_BIN names the binary (a release build).
 here=$(cd "$(dirname "$0")" && pwd)
-TOOLGATE_BIN="${TOOLGATE_BIN:-$here/../../target/release/toolgate}"
+GATEWAY_BIN="${GATEWAY_BIN:-$here/../../target/release/toolgate}"
 case "$1" in
 about)
-    if [ ! -x "$TOOLGATE_BIN" ]; then ok="available=no why=TOOLGATE_BIN not found"
+    if [ ! -x "$GATEWAY_BIN" ]; then ok="available=no why=GATEWAY_BIN not found"
     elif [ -z "${AUDIT_URL:-}" ]; then ok="available=no why=no Postgres for the audit (AUDIT_URL)"
     else ok=available=yes; fi
-    v=$("$TOOLGATE_BIN" --version 2>/dev/null | head -1)
+    v=$("$GATEWAY_BIN" --version 2>/dev/null | head -1)
     printf '%s\n' "label=Toolgate, strict audit" "version=$v" path=/mcp modes=session,stateless auth=yes "does=JWT (cached), visibility, limits, arguments checked, answers scanned, two audit rows per call, durable before the answer" "$ok" ;;
 prepare)
     # What is done once per deployment is not part of a start.
@@ -50,6 +50,6 @@ Y
 Y
         done
     } >"$SCRATCH/toolgate.yaml"
-    "$TOOLGATE_BIN" migrate --config "$SCRATCH/toolgate.yaml" ;;
-start) exec "$TOOLGATE_BIN" serve --config "$SCRATCH/toolgate.yaml" ;;
+    "$GATEWAY_BIN" migrate --config "$SCRATCH/toolgate.yaml" ;;
+start) exec "$GATEWAY_BIN" serve --config "$SCRATCH/toolgate.yaml" ;;
 esac
