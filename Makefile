@@ -14,7 +14,7 @@ part = @printf '\n== %s\n' "$(1)"
 # Tests of the whole program wait more than they compute.
 THREADS ?= 4
 
-test: setup build unit integration doc
+test: setup build doc unit integration
 
 # Postgres, real clients and real upstreams.
 setup:
