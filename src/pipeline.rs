@@ -74,12 +74,27 @@ pub struct Call {
     pub cancel: CancellationToken,
 }
 
-/// How a call ended, with the proof that its record is durable.
-pub struct Answered {
+/// How a call ended.
+pub enum Answered {
+    /// On record, and so it may be told.
+    Recorded {
+        /// The clean result, or why there is none.
+        outcome: Result<CleanResult, Refusal>,
+        /// The proof that the record is durable.
+        receipt: AuditReceipt,
+    },
+    /// Not on record; that is all that may be told.
+    Unrecorded(Refusal),
+}
+
+impl Answered {
     /// The clean result, or why there is none.
-    pub outcome: Result<CleanResult, Refusal>,
-    /// `None` only where the outcome itself says that the record could not be written.
-    pub receipt: Option<AuditReceipt>,
+    pub fn outcome(&self) -> Result<&CleanResult, &Refusal> {
+        match self {
+            Self::Recorded { outcome, .. } => outcome.as_ref(),
+            Self::Unrecorded(refusal) => Err(refusal),
+        }
+    }
 }
 
 impl Pipeline {
@@ -87,30 +102,37 @@ impl Pipeline {
     pub async fn call(&self, call: Call) -> Answered {
         let _running = self.metrics.inflight_call();
         let mut record = Record::open(&call, &*self.clock);
-        let outcome = match self.steps(&call, &mut record).await {
+        let answered = match self.steps(&call, &mut record).await {
             Ok(finished) => finished,
             Err(refusal) => {
                 if !matches!(refusal, Refusal::AuditUnavailable(_)) {
                     record.keep_refused(&call, &self.sanitizer);
                 }
-                self.refuse(&record, refusal).await
+                match self.refuse(&record, refusal).await {
+                    (refusal, Some(receipt)) => Answered::Recorded {
+                        outcome: Err(refusal),
+                        receipt,
+                    },
+                    (refusal, None) => Answered::Unrecorded(refusal),
+                }
             }
         };
-        record.observe(&self.metrics, &outcome.outcome);
-        outcome
+        record.observe(&self.metrics, answered.outcome());
+        answered
     }
 
     /// Records a request that never became a call: malformed, or not readable at
-    /// all. `name` is the tool that it asks for, where that much can be read.
+    /// all, and says what to tell. `name` is the tool that it asks for, where that
+    /// much can be read.
     pub async fn refuse_unread(
         &self,
         attempt: &Attempt,
         context: &TenantContext,
         name: Option<&str>,
         refusal: Refusal,
-    ) -> Answered {
+    ) -> Refusal {
         let record = Record::of_unread(attempt, context, name, &*self.clock);
-        self.refuse(&record, refusal).await
+        self.refuse(&record, refusal).await.0
     }
 
     /// The steps. What comes back is recorded; what is refused here is not yet.
@@ -210,27 +232,22 @@ impl Pipeline {
         cleaned: Result<CleanResult, Refusal>,
     ) -> Answered {
         match self.auditor.finish(recorded, record.finish(&cleaned)).await {
-            Ok(receipt) => Answered {
+            Ok(receipt) => Answered::Recorded {
                 outcome: cleaned,
-                receipt: Some(receipt),
+                receipt,
             },
             Err(fault) => {
                 tracing::error!(call.id = %record.call_id(), error = %fault, "The outcome of a call could not be recorded; its result is withheld.");
-                Answered {
-                    outcome: Err(Refusal::Withheld),
-                    receipt: None,
-                }
+                Answered::Unrecorded(Refusal::Withheld)
             }
         }
     }
 
-    /// Records a refusal. One that cannot be recorded reads as unavailable.
-    async fn refuse(&self, record: &Record, refusal: Refusal) -> Answered {
+    /// Records a refusal, and says what to tell: one that cannot be recorded reads
+    /// as unavailable, and comes without a receipt.
+    async fn refuse(&self, record: &Record, refusal: Refusal) -> (Refusal, Option<AuditReceipt>) {
         if matches!(refusal, Refusal::AuditUnavailable(_)) {
-            return Answered {
-                outcome: Err(refusal),
-                receipt: None,
-            };
+            return (refusal, None);
         }
         let finish = Finish {
             outcome: Outcome::Refused(refusal.step()),
@@ -238,14 +255,8 @@ impl Pipeline {
             ..record.empty_finish()
         };
         match self.auditor.refuse(record.facts(), finish).await {
-            Ok(receipt) => Answered {
-                outcome: Err(refusal),
-                receipt: Some(receipt),
-            },
-            Err(fault) => Answered {
-                outcome: Err(Refusal::AuditUnavailable(fault)),
-                receipt: None,
-            },
+            Ok(receipt) => (refusal, Some(receipt)),
+            Err(fault) => (Refusal::AuditUnavailable(fault), None),
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use crate::arguments::ArgumentFault;
+use crate::audit::AuditReceipt;
 use crate::ids::Scope;
 use crate::limits::{Limited, StreamsFull};
 use crate::pipeline::{Answered, Refusal};
@@ -100,12 +101,24 @@ fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<&Json>) 
         .build()
 }
 
-/// What a finished call is answered with, once its record is durable.
+/// What a finished call is answered with.
 pub(super) fn of_call(id: &RequestId, answered: Answered, lower: impl Fn(Json) -> Json) -> Reply {
-    match answered.outcome {
-        Ok(clean) => Reply::result(id, &lower(clean.into_json())),
-        Err(refusal) => of_refusal(Some(id), refusal, lower),
+    match answered {
+        Answered::Recorded {
+            outcome: Ok(clean),
+            receipt,
+        } => of_result(id, &lower(clean.into_json()), receipt),
+        Answered::Recorded {
+            outcome: Err(refusal),
+            ..
+        }
+        | Answered::Unrecorded(refusal) => of_refusal(Some(id), refusal, lower),
     }
+}
+
+/// A tool's result as a reply. No receipt, no answer.
+fn of_result(id: &RequestId, result: &Json, _receipt: AuditReceipt) -> Reply {
+    Reply::result(id, result)
 }
 
 /// What a refusal is answered with.

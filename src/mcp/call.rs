@@ -74,11 +74,11 @@ pub(super) fn start(
             let server = Arc::clone(server);
             return Err(Box::pin(async move {
                 let name = era::called_name(&request);
-                let answered = server
+                let refusal = server
                     .pipeline
                     .refuse_unread(&caller.attempt, &inbound.context, name.as_deref(), refusal)
                     .await;
-                answers::of_call(&request.id, answered, lower)
+                answers::of_refusal(Some(&request.id), refusal, lower)
             }));
         }
     };

@@ -165,14 +165,11 @@ pub(super) async fn refuse(
         attempt.version = Version::parse(modern).unwrap_or(Version::MODERN);
     }
     attempt.unread = Some(body.clone());
-    let answered = server
+    let refusal = server
         .pipeline
         .refuse_unread(&attempt, &inbound.context, None, refusal)
         .await;
-    match answered.outcome {
-        Ok(_) => Reply::empty(500),
-        Err(refusal) => answers::of_refusal(id, refusal, |json| json),
-    }
+    answers::of_refusal(id, refusal, |json| json)
 }
 
 /// What the record says of a request.

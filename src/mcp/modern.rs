@@ -94,7 +94,7 @@ async fn refused(
             Fault::Mismatch(words) | Fault::MissingMeta(words) => words.clone(),
             Fault::Unsupported(_) => "unsupported protocol version".to_owned(),
         };
-        let answered = server
+        let told = server
             .pipeline
             .refuse_unread(
                 attempt,
@@ -103,8 +103,8 @@ async fn refused(
                 Refusal::StandardHeaderMismatch(words),
             )
             .await;
-        if let Err(unrecorded @ Refusal::AuditUnavailable(_)) = answered.outcome {
-            return answers::of_refusal(id, unrecorded, |json| json).into();
+        if matches!(told, Refusal::AuditUnavailable(_)) {
+            return answers::of_refusal(id, told, |json| json).into();
         }
     }
     match fault {

@@ -203,12 +203,12 @@ impl Record {
             response_bytes: cleaned
                 .as_ref()
                 .map_or(0, |result| result.json().as_str().len() as u64),
-            findings: self.all_findings(cleaned).summary(),
+            findings: self.all_findings(cleaned.as_ref()).summary(),
             ..self.empty_finish()
         }
     }
 
-    fn all_findings(&self, outcome: &Result<CleanResult, Refusal>) -> Findings {
+    fn all_findings(&self, outcome: Result<&CleanResult, &Refusal>) -> Findings {
         let mut findings = self.findings.clone();
         if let Ok(result) = outcome {
             findings.merge(result.findings().clone());
@@ -229,7 +229,7 @@ impl Record {
     }
 
     /// Counts the call.
-    pub(super) fn observe(&self, metrics: &Metrics, outcome: &Result<CleanResult, Refusal>) {
+    pub(super) fn observe(&self, metrics: &Metrics, outcome: Result<&CleanResult, &Refusal>) {
         if let (Err(refusal), None) = (outcome, &self.special) {
             metrics.refusal(refusal.step());
         }

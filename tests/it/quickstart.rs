@@ -133,12 +133,16 @@ fn interrupted(quickstart: &mut Quickstart) {
         "{status}: {}",
         quickstart.process.output().tail(20)
     );
-    assert!(
-        quickstart
-            .process
-            .output()
-            .contains("Stopped. The data stays in")
-    );
+    // What it printed last may still be on its way to us.
+    let until = std::time::Instant::now() + PATIENCE;
+    while !quickstart
+        .process
+        .output()
+        .contains("Stopped. The data stays in")
+    {
+        assert!(std::time::Instant::now() < until, "it says that it stopped");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
 }
 
 #[tokio::test]
