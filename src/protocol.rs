@@ -11,7 +11,10 @@ mod tool;
 mod untrusted;
 mod version;
 
-pub use envelope::{EnvelopeFault, Message, Notification, Request, RequestId, Response};
+pub use envelope::{
+    EnvelopeFault, Message, Notification, Request, RequestId, Response, error_message,
+    result_message,
+};
 pub use event::{LogLevel, UpstreamEvent};
 pub use json::{Json, JsonFault, JsonLimits};
 pub use meta::RequestMeta;

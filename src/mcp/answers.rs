@@ -10,7 +10,7 @@ use crate::ids::Scope;
 use crate::limits::{Limited, StreamsFull};
 use crate::pipeline::{Answered, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Json, RequestId, Version, codes};
+use crate::protocol::{Json, RequestId, Version, codes, error_message, result_message};
 
 /// When to ask again for a stream that there is no room for.
 const STREAMS_RETRY: Duration = Duration::from_secs(10);
@@ -47,7 +47,7 @@ impl Reply {
     pub fn result(id: &RequestId, result: &Json) -> Self {
         Self {
             status: 200,
-            body: Some(response(id, result)),
+            body: Some(result_message(id, result)),
             ..Self::default()
         }
     }
@@ -71,34 +71,10 @@ impl Reply {
     ) -> Self {
         Self {
             status,
-            body: Some(error(id, code, message, data)),
+            body: Some(error_message(id, code, message, data)),
             ..Self::default()
         }
     }
-}
-
-/// A JSON-RPC response with a result.
-pub(super) fn response(id: &RequestId, result: &Json) -> Json {
-    ObjectBuilder::with_capacity(result.as_str().len() + 64)
-        .text("jsonrpc", "2.0")
-        .json("id", id.json())
-        .json("result", result)
-        .build()
-}
-
-/// A JSON-RPC response with an error. Without an id it is for a request whose id could not be read.
-fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<&Json>) -> Json {
-    let error = ObjectBuilder::new()
-        .integer("code", code)
-        .text("message", message)
-        .maybe("data", data)
-        .build();
-    let null = Json::null();
-    ObjectBuilder::new()
-        .text("jsonrpc", "2.0")
-        .json("id", id.map_or(&null, RequestId::json))
-        .json("error", &error)
-        .build()
 }
 
 /// What a finished call is answered with.

@@ -14,7 +14,7 @@ use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits::{StreamPermit, StreamsFull};
 use crate::protocol::json::ObjectBuilder;
-use crate::protocol::{Json, Request, RequestId, codes, meta};
+use crate::protocol::{Json, Request, RequestId, codes, meta, result_message};
 use crate::telemetry::metrics::Counted;
 use crate::tenancy::TenantContext;
 use crate::visibility;
@@ -328,5 +328,5 @@ fn ended(id: &RequestId) -> Json {
         .text("resultType", "complete")
         .json("_meta", &subscription_meta(id))
         .build();
-    answers::response(id, &result)
+    result_message(id, &result)
 }

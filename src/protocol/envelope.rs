@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use thiserror::Error;
 
-use super::json::{Json, Kind};
+use super::json::{Json, Kind, ObjectBuilder};
 
 /// A request id: a string or an integer, never `null` (MCP 2026-07-28 basic).
 /// Kept as it was written, so that it is echoed byte for byte; compared by value.
@@ -149,6 +149,35 @@ impl Message {
         }
         parts.message()
     }
+}
+
+/// A response with a result.
+pub fn result_message(id: &RequestId, result: &Json) -> Json {
+    ObjectBuilder::with_capacity(result.as_str().len() + 64)
+        .text("jsonrpc", "2.0")
+        .json("id", id.json())
+        .json("result", result)
+        .build()
+}
+
+/// A response with an error. Without an id it is for a request whose id could not be read.
+pub fn error_message(
+    id: Option<&RequestId>,
+    code: i64,
+    message: &str,
+    data: Option<&Json>,
+) -> Json {
+    let error = ObjectBuilder::new()
+        .integer("code", code)
+        .text("message", message)
+        .maybe("data", data)
+        .build();
+    let null = Json::null();
+    ObjectBuilder::new()
+        .text("jsonrpc", "2.0")
+        .json("id", id.map_or(&null, RequestId::json))
+        .json("error", &error)
+        .build()
 }
 
 #[derive(Default)]

@@ -18,7 +18,7 @@ use super::book::{Answer, Book, said};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{
     Era, Json, JsonLimits, Message, Notification, Request, RequestId, RequestMeta, Version, codes,
-    meta,
+    error_message, meta, result_message,
 };
 
 /// Longest message that is read.
@@ -93,7 +93,7 @@ impl Server {
             .and_then(|line| Json::parse(Bytes::from(line.clone()), &JsonLimits::CALLER).ok());
         let Some(json) = json else {
             if line.is_none_or(|line| !line.trim().is_empty()) {
-                self.send(error(None, codes::PARSE_ERROR, "not JSON", None))
+                self.send(error_message(None, codes::PARSE_ERROR, "not JSON", None))
                     .await;
             }
             return;
@@ -104,13 +104,18 @@ impl Server {
             Ok(Message::Response(_)) => {}
             Ok(Message::Batch(_)) => {
                 let fault = "send one message a line";
-                self.send(error(None, codes::INVALID_REQUEST, fault, None))
+                self.send(error_message(None, codes::INVALID_REQUEST, fault, None))
                     .await;
             }
             Err(fault) => {
                 let id = fault.id.as_ref();
-                self.send(error(id, codes::INVALID_REQUEST, fault.reason, None))
-                    .await;
+                self.send(error_message(
+                    id,
+                    codes::INVALID_REQUEST,
+                    fault.reason,
+                    None,
+                ))
+                .await;
             }
         }
     }
@@ -138,7 +143,7 @@ impl Server {
             Some(version) => {
                 let data = unsupported(version);
                 let code = codes::UNSUPPORTED_PROTOCOL_VERSION;
-                self.send(error(
+                self.send(error_message(
                     id.into(),
                     code,
                     "unsupported protocol version",
@@ -161,13 +166,19 @@ impl Server {
             }
             _ => {
                 let fault = "no such method";
-                self.send(error(id.into(), codes::METHOD_NOT_FOUND, fault, None))
-                    .await;
+                self.send(error_message(
+                    id.into(),
+                    codes::METHOD_NOT_FOUND,
+                    fault,
+                    None,
+                ))
+                .await;
                 return;
             }
         };
         let cached = matches!(request.method.as_str(), "tools/list" | "server/discover");
-        self.send(answer(id, &finished(&result, era, cached))).await;
+        self.send(result_message(id, &finished(&result, era, cached)))
+            .await;
     }
 
     fn server_info(&self) -> Json {
@@ -233,14 +244,14 @@ async fn call(
     let part = |name| request.params.as_ref().and_then(|params| params.get(name));
     let name = part("name");
     let Some(name) = name.as_ref().and_then(Json::string) else {
-        return error(id, codes::INVALID_PARAMS, "`name` must be a string", None);
+        return error_message(id, codes::INVALID_PARAMS, "`name` must be a string", None);
     };
     let arguments = part("arguments").and_then(|arguments| arguments.to_value().ok());
     let result = match book.call(&name, &arguments.unwrap_or(Value::Null)) {
         Answer::Result(result) => result,
         Answer::UnknownTool => {
             let fault = format!("Unknown tool: {name}");
-            return error(id, codes::INVALID_PARAMS, &fault, None);
+            return error_message(id, codes::INVALID_PARAMS, &fault, None);
         }
         Answer::Report { quarter } => {
             report(outbox, meta.progress_token.as_ref()).await;
@@ -250,7 +261,7 @@ async fn call(
             ))
         }
     };
-    answer(&request.id, &finished(&result, era, false))
+    result_message(&request.id, &finished(&result, era, false))
 }
 
 /// Takes its time, and says so to who asked for it.
@@ -303,28 +314,6 @@ fn unsupported(requested: &str) -> Json {
     ObjectBuilder::new()
         .json("supported", &supported())
         .text("requested", requested)
-        .build()
-}
-
-fn answer(id: &RequestId, result: &Json) -> Json {
-    ObjectBuilder::with_capacity(result.as_str().len() + 64)
-        .text("jsonrpc", "2.0")
-        .json("id", id.json())
-        .json("result", result)
-        .build()
-}
-
-fn error(id: Option<&RequestId>, code: i64, message: &str, data: Option<&Json>) -> Json {
-    let error = ObjectBuilder::new()
-        .integer("code", code)
-        .text("message", message)
-        .maybe("data", data)
-        .build();
-    let null = Json::null();
-    ObjectBuilder::new()
-        .text("jsonrpc", "2.0")
-        .json("id", id.map_or(&null, RequestId::json))
-        .json("error", &error)
         .build()
 }
 
