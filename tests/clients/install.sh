@@ -31,7 +31,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 fi
 
-wanted=$(cat "$here/npm/package-lock.json" "$here/requirements.txt" | sha256sum | cut -d' ' -f1)
+wanted=$(cat "$here/npm/package-lock.json" "$here/requirements.txt" "$here/../chart/requirements.txt" | sha256sum | cut -d' ' -f1)
 [ "$(cat "$into/.installed" 2>/dev/null)" != "$wanted" ] || exit 0
 
 rm -rf "$into/npm" "$into/py" "$into/.installed"
@@ -41,5 +41,6 @@ cp "$here"/npm/package*.json "$into/npm/"
 # `npm install` keeps to the lock; `npm ci` refuses it for want of another system's optional package.
 (cd "$into/npm" && npm install --ignore-scripts --no-audit --no-fund --loglevel=error) >&2
 python3 -m venv "$into/py"
-"$into/py/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/requirements.txt" >&2
+"$into/py/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$here/requirements.txt" \
+    --requirement "$here/../chart/requirements.txt" >&2
 echo "$wanted" >"$into/.installed"

@@ -430,6 +430,8 @@ async fn metrics_are_there_after_traffic_and_name_nobody() {
         "method=\"tools/list\"",
         "method=\"initialize\"",
         "process_resident_memory_bytes",
+        "process_open_fds",
+        "process_cpu_seconds_total",
         "# EOF",
     ] {
         assert!(text.contains(series), "no {series} in\n{text}");

