@@ -7,12 +7,14 @@
 //! be told. Knows nothing of HTTP, MCP or SQL; what is recorded comes in as
 //! [`CallFacts`] and [`Finish`], already cleaned.
 
+pub mod act;
 mod auditor;
 pub mod chain;
 mod compose;
 mod event;
 mod facts;
 mod job;
+mod knocks;
 mod lane;
 mod refusals;
 mod search;
@@ -21,6 +23,7 @@ mod tail;
 mod tests;
 mod writer;
 
+pub use act::{Act, ActKind, ActOutcome, Actor};
 pub use auditor::{AuditFault, AuditReceipt, AuditSettings, Auditor, ReceiptKind, Recorded};
 pub use facts::{ArgumentsRecord, CallFacts, Finish, Outcome};
 pub use job::{AuditObserver, LaneName, Unobserved};

@@ -10,12 +10,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use super::act::Act;
 use super::event::Event;
 use super::facts::{CallFacts, Finish};
 use super::job::{Answer, AuditObserver, Fallback, Job, LaneName};
+use super::knocks::Knocks;
 use super::lane::{BUDGET, Lane};
 use super::refusals::Refusals;
-use crate::clock::SharedClock;
+use crate::clock::{SharedClock, call_id_at, new_call_id};
 use crate::config::Durability;
 use crate::ids::{CallId, ReplicaId, TenantId};
 use crate::store::Store;
@@ -129,6 +131,17 @@ impl Door {
     }
 }
 
+impl Door {
+    /// Hands over what nobody waits for.
+    fn hand_over(&self, event: Event) -> Result<(), AuditFault> {
+        match self.inbox.try_send(Job::unwaited(event)) {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(AuditFault::Unavailable),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(AuditFault::Closed),
+        }
+    }
+}
+
 struct Doors {
     started: Door,
     finished: Door,
@@ -141,6 +154,7 @@ pub struct Auditor {
     doors: ArcSwapOption<Doors>,
     lanes: Mutex<Vec<JoinHandle<()>>>,
     refusals: Arc<Refusals>,
+    knocks: Arc<Knocks>,
     clock: SharedClock,
 }
 
@@ -172,6 +186,7 @@ impl Auditor {
             doors: ArcSwapOption::from_pointee(doors),
             lanes: Mutex::new(lanes),
             refusals,
+            knocks: Arc::default(),
             clock: settings.clock,
         }
     }
@@ -241,6 +256,64 @@ impl Auditor {
         Ok(AuditReceipt(ReceiptKind::Committed))
     }
 
+    /// Puts an act on record: durable when this returns. What it tells of must not
+    /// take effect without.
+    pub async fn act(&self, act: Act) -> Result<AuditReceipt, AuditFault> {
+        let event = act.event(new_call_id(&*self.clock), self.clock.now(), None);
+        self.at(|doors| doors.refused.submit(event, Fallback::Drop))?
+            .wait(Instant::now() + BUDGET)
+            .await?;
+        Ok(AuditReceipt(ReceiptKind::Committed))
+    }
+
+    /// Puts on record what has happened anyway: at once handed over, written
+    /// whenever it can be.
+    pub fn note(&self, act: &Act) {
+        let event = act.event(new_call_id(&*self.clock), self.clock.now(), None);
+        if self.at(|doors| doors.refused.hand_over(event)).is_err() {
+            // Said once here: nobody waits, so nobody else can say it.
+            tracing::error!(
+                kind = act.kind.word(),
+                action = act.action,
+                "The audit has no room for an act; it is not on record."
+            );
+        }
+    }
+
+    /// Puts on record what strangers can cause as often as they like: ten a second
+    /// of a kind and reason by themselves, all others as a count. Never waits, and
+    /// never takes more memory than its bound.
+    pub fn count(&self, act: &Act) {
+        let now = self.clock.now();
+        if !self.knocks.admit(act, now) {
+            return;
+        }
+        let event = act.event(new_call_id(&*self.clock), now, None);
+        if self.at(|doors| doors.refused.hand_over(event)).is_err() {
+            self.knocks.count(act, now);
+        }
+    }
+
+    /// Hands over the counts of seconds that are over, or all.
+    fn hand_over_counts(&self, all: bool) {
+        let now = self.clock.now();
+        for (knock, count) in self.knocks.take((!all).then_some(now)) {
+            let at = time::OffsetDateTime::from_unix_timestamp(knock.second).unwrap_or(now);
+            let event = knock.clone().act().event(call_id_at(at), at, Some(count));
+            if self.at(|doors| doors.refused.hand_over(event)).is_err() {
+                self.knocks.put_back(knock, count);
+            }
+        }
+    }
+
+    /// Writes counts each second. Runs for as long as the service does.
+    pub async fn keep_counts(&self) {
+        loop {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            self.hand_over_counts(false);
+        }
+    }
+
     /// The receipt of an answer that is no call's: lists, pings, discovery.
     pub fn not_required() -> AuditReceipt {
         AuditReceipt(ReceiptKind::NotRequired)
@@ -249,6 +322,7 @@ impl Auditor {
     /// Takes no more, writes what waits, and ends. What is asked of it
     /// afterwards is [`AuditFault::Closed`].
     pub async fn close(&self) {
+        self.hand_over_counts(true);
         drop(self.doors.swap(None));
         let lanes = std::mem::take(
             &mut *self

@@ -22,6 +22,37 @@ pub(super) enum Kind {
     Refused = 3,
     /// The outcome of an event whose caller had been told that it failed.
     Corrected = 4,
+    SignIn = 16,
+    Consent = 17,
+    Revocation = 18,
+    TokenRefused = 19,
+    TokenIssued = 20,
+    Registration = 21,
+    Administration = 22,
+    Configuration = 23,
+    Service = 24,
+    Session = 25,
+    Connection = 26,
+}
+
+impl Kind {
+    /// The word in entries and filters; the first three are one entry, `call`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Started | Self::Finished | Self::Refused | Self::Corrected => "call",
+            Self::SignIn => "sign_in",
+            Self::Consent => "consent",
+            Self::Revocation => "revocation",
+            Self::TokenRefused => "token_refused",
+            Self::TokenIssued => "token_issued",
+            Self::Registration => "registration",
+            Self::Administration => "administration",
+            Self::Configuration => "configuration",
+            Self::Service => "service",
+            Self::Session => "session",
+            Self::Connection => "connection",
+        }
+    }
 }
 
 /// What was done to texts so that they could be stored.
@@ -91,15 +122,15 @@ pub(super) struct Event {
 /// The longest entry of the dictionary.
 const NAME_MAX: usize = 256;
 /// The longest text about a caller.
-const CALLER_MAX: usize = 1024;
+pub(super) const CALLER_MAX: usize = 1024;
 /// The longest unresolved tool name (design §10).
 const UNRESOLVED_MAX: usize = 128;
-const REASON_MAX: usize = 512;
+pub(super) const REASON_MAX: usize = 512;
 const FINDINGS_MAX: usize = 4096;
 
 impl Event {
     /// An event with nothing but its key.
-    fn bare(at: OffsetDateTime, call_id: CallId, kind: Kind, tenant: &TenantId) -> Self {
+    pub(super) fn bare(at: OffsetDateTime, call_id: CallId, kind: Kind, tenant: &TenantId) -> Self {
         Self {
             at: micros(at),
             call_id,
@@ -275,7 +306,7 @@ fn finish_measures(measures: &mut Measures, finish: &Finish) {
 }
 
 /// A body with its salt and digest; none where it says nothing.
-fn body(mut body: StoredBody) -> Option<StoredBody> {
+pub(super) fn body(mut body: StoredBody) -> Option<StoredBody> {
     if body == StoredBody::default() {
         return None;
     }
@@ -285,7 +316,7 @@ fn body(mut body: StoredBody) -> Option<StoredBody> {
     Some(body)
 }
 
-fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     // What the dictionary holds is the operator's or an upstream's; a mark would be lost here.
     storable(text, NAME_MAX, &mut Marks::default())
 }
