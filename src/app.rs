@@ -199,6 +199,7 @@ impl App {
             replica: id,
             observer: background::audit_observer(&metrics),
             queue: AUDIT_QUEUE,
+            keys: Some(keys.clone()),
         }));
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));

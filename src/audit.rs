@@ -10,6 +10,8 @@
 pub mod act;
 mod auditor;
 pub mod chain;
+pub mod checkpoint;
+pub mod closing;
 mod compose;
 mod event;
 mod facts;
@@ -21,6 +23,7 @@ mod search;
 mod tail;
 #[cfg(test)]
 mod tests;
+pub mod verify;
 mod writer;
 
 pub use act::{Act, ActKind, ActOutcome, Actor};

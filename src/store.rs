@@ -7,8 +7,10 @@
 
 pub mod audit_calls;
 pub mod audit_chain;
+pub mod audit_checkpoints;
 pub mod audit_events;
 pub mod audit_rows;
+pub mod audit_scan;
 mod connect;
 pub mod embedded;
 mod error;

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::act::Act;
+use super::checkpoint::Signer;
 use super::event::Event;
 use super::facts::{CallFacts, Finish};
 use super::job::{Answer, AuditObserver, Fallback, Job, LaneName};
@@ -20,6 +21,7 @@ use super::refusals::Refusals;
 use crate::clock::{SharedClock, call_id_at, new_call_id};
 use crate::config::Durability;
 use crate::ids::{CallId, ReplicaId, TenantId};
+use crate::seal::Keys;
 use crate::store::Store;
 
 /// Why an event is not on record.
@@ -107,6 +109,9 @@ pub struct AuditSettings {
     pub observer: Arc<dyn AuditObserver>,
     /// How many events may wait in each lane before callers are refused at once.
     pub queue: usize,
+    /// Signs checkpoints and seals arguments; without it nothing is signed, and
+    /// `full` arguments are kept as a digest.
+    pub keys: Option<Keys>,
 }
 
 struct Door {
@@ -163,6 +168,7 @@ impl Auditor {
     pub fn spawn(settings: AuditSettings) -> Self {
         let refusals = Arc::new(Refusals::default());
         let mut lanes = Vec::new();
+        let signer = settings.keys.as_ref().and_then(signer);
         let mut open = |name: LaneName, refusals: Option<Arc<Refusals>>| {
             let lane = Lane::new(
                 name,
@@ -171,6 +177,7 @@ impl Auditor {
                 Arc::clone(&settings.clock),
                 Arc::clone(&settings.observer),
                 refusals,
+                signer.clone(),
             );
             let (inbox, outbox) = mpsc::channel(settings.queue.max(1));
             let healthy = Arc::clone(&lane.healthy);
@@ -353,3 +360,13 @@ impl fmt::Debug for Auditor {
 
 /// How long a lane may take to write what waits: three batches that are given up.
 const CLOSING: Duration = Duration::from_secs(8);
+
+fn signer(keys: &Keys) -> Option<Arc<Signer>> {
+    match Signer::new(keys) {
+        Ok(signer) => Some(Arc::new(signer)),
+        Err(error) => {
+            tracing::error!(%error, "The audit's chains cannot be signed.");
+            None
+        }
+    }
+}

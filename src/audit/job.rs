@@ -36,6 +36,9 @@ pub trait AuditObserver: Send + Sync + 'static {
     fn batch(&self, lane: LaneName, size: usize, took: Duration);
     /// `events` could not be made durable in time.
     fn failure(&self, lane: LaneName, events: usize);
+    /// `events` are durable and not covered by a checkpoint. Told each second: what
+    /// stays above nothing for long means that signing has stopped.
+    fn unsigned(&self, _lane: LaneName, _events: u64) {}
 }
 
 /// Observes nothing.

@@ -18,6 +18,7 @@ use super::{
 use crate::clock::{Clock, SystemClock, new_call_id, new_replica_id};
 use crate::ids::CallId;
 use crate::protocol::Version;
+use crate::seal::Keys;
 use crate::store::Store;
 
 /// Notes what the lanes do.
@@ -57,8 +58,14 @@ fn auditor_with(store: &Store, queue: usize) -> (Auditor, Arc<Noted>) {
         replica: new_replica_id(&SystemClock),
         observer: Arc::<Noted>::clone(&noted),
         queue,
+        keys: Some(keys()),
     });
     (auditor, noted)
+}
+
+/// The keys of every test.
+fn keys() -> Keys {
+    Keys::parse("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").unwrap()
 }
 
 const ARGUMENTS: &str = r#"{"customer":"Joe","since":"2026-01-01"}"#;

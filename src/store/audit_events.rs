@@ -163,7 +163,10 @@ impl AuditConnection {
         }
     }
 
-    async fn connect(&mut self, until: Instant) -> Result<&mut PgConnection, StoreError> {
+    pub(super) async fn connect(
+        &mut self,
+        until: Instant,
+    ) -> Result<&mut PgConnection, StoreError> {
         if self.live.is_none() {
             let connecting = async {
                 let slot = Arc::clone(&self.slots)
@@ -187,7 +190,7 @@ impl AuditConnection {
         }
     }
 
-    fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if outcome.as_ref().is_err_and(StoreError::ends_connection) {
             self.discard();
         }
@@ -202,7 +205,7 @@ impl fmt::Debug for AuditConnection {
     }
 }
 
-async fn limit<T>(
+pub(super) async fn limit<T>(
     until: Instant,
     statement: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, StoreError> {
