@@ -1,6 +1,7 @@
 //! Wiring: from a configuration to a running service, and from a changed file to
 //! the next configuration. No rule lives here.
 
+mod audit;
 mod background;
 mod database;
 mod explain;
@@ -36,7 +37,7 @@ use crate::store::Store;
 use crate::telemetry::{self, metrics::Metrics};
 
 pub use database::migrate;
-pub(crate) use database::reader;
+pub(crate) use database::{maintain, reader};
 pub use explain::explain;
 
 use database::Database;
@@ -170,6 +171,9 @@ impl Running {
         app.catalog.shutdown().await;
         app.lifecycle.background.cancel();
         self.background.wait().await;
+        if let Err(error) = app.store.update_replica_stopped(app.id).await {
+            tracing::debug!(%error, "The others will notice by themselves that this replica is gone.");
+        }
         // It has nothing to tell but that it ended.
         let _ = self.probing.await;
         app.store.close().await;
@@ -197,7 +201,7 @@ impl App {
             store: store.clone(),
             clock: Arc::clone(&clock),
             replica: id,
-            observer: background::audit_observer(&metrics),
+            observer: audit::observer(&metrics),
             queue: AUDIT_QUEUE,
         }));
         let limits = Arc::new(Limits::new(Ticks::machine()));

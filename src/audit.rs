@@ -14,15 +14,21 @@ mod event;
 mod facts;
 mod job;
 mod lane;
+mod recovery;
 mod refusals;
 mod search;
 mod tail;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 mod writer;
 
 pub use auditor::{AuditFault, AuditReceipt, AuditSettings, Auditor, ReceiptKind, Recorded};
 pub use facts::{ArgumentsRecord, CallFacts, Finish, Outcome};
 pub use job::{AuditObserver, LaneName, Unobserved};
+pub use recovery::{Recovered, Recovery, RecoveryFault};
 pub use search::{Entry, Filter, Page, SearchFault, search};
 pub use tail::Tail;
+pub use upkeep::{
+    CloseChains, Hold, Maintained, Retention, UpkeepFault, maintain, partitions_ahead,
+};

@@ -8,6 +8,8 @@
 pub mod audit_calls;
 pub mod audit_chain;
 pub mod audit_events;
+pub mod audit_orphans;
+pub mod audit_partitions;
 pub mod audit_rows;
 mod connect;
 pub mod embedded;
@@ -24,4 +26,4 @@ mod tests;
 
 pub use connect::{DatabaseSettings, Store};
 pub use error::StoreError;
-pub use schema::{PARTITION_DAYS, SchemaState, migrate};
+pub use schema::{SchemaState, migrate};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::event::Event;
 use super::facts::{CallFacts, Finish};
@@ -19,6 +19,7 @@ use crate::clock::SharedClock;
 use crate::config::Durability;
 use crate::ids::{CallId, ReplicaId, TenantId};
 use crate::store::Store;
+use crate::store::audit_orphans::Orphan;
 
 /// Why an event is not on record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -120,12 +121,17 @@ impl Door {
             event,
             waiter: Some(waiter),
             fallback,
+            since: Instant::now(),
         };
         match self.inbox.try_send(job) {
             Ok(()) => Ok(Submitted(answer)),
             Err(mpsc::error::TrySendError::Full(_)) => Err(AuditFault::Unavailable),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(AuditFault::Closed),
         }
+    }
+
+    fn queued(&self) -> usize {
+        self.inbox.max_capacity() - self.inbox.capacity()
     }
 }
 
@@ -241,6 +247,38 @@ impl Auditor {
         Ok(AuditReceipt(ReceiptKind::Committed))
     }
 
+    /// Puts on record that these calls will not be finished, as far as anybody
+    /// knows. What cannot be written now is given up: they are found again.
+    pub(crate) async fn close_calls(
+        &self,
+        orphans: &[Orphan],
+        why: &str,
+    ) -> Result<(), AuditFault> {
+        let until = Instant::now() + BUDGET;
+        let mut submitted = Vec::with_capacity(orphans.len());
+        for orphan in orphans {
+            let event = Event::closed(orphan.call_id, &orphan.tenant, self.clock.now(), why);
+            submitted.push(self.at(|doors| doors.refused.submit(event, Fallback::Drop))?);
+        }
+        for submitted in submitted {
+            submitted.wait(until).await?;
+        }
+        Ok(())
+    }
+
+    /// How many events wait in each lane.
+    pub fn queued(&self) -> [(LaneName, usize); 3] {
+        let count = |pick: fn(&Doors) -> &Door| {
+            let doors = self.doors.load();
+            doors.as_ref().map_or(0, |doors| pick(doors).queued())
+        };
+        [
+            (LaneName::Started, count(|doors| &doors.started)),
+            (LaneName::Finished, count(|doors| &doors.finished)),
+            (LaneName::Refused, count(|doors| &doors.refused)),
+        ]
+    }
+
     /// The receipt of an answer that is no call's: lists, pings, discovery.
     pub fn not_required() -> AuditReceipt {
         AuditReceipt(ReceiptKind::NotRequired)
@@ -256,8 +294,9 @@ impl Auditor {
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner),
         );
+        let until = Instant::now() + CLOSING;
         for lane in lanes {
-            if timeout(CLOSING, lane).await.is_err() {
+            if timeout_at(until, lane).await.is_err() {
                 tracing::error!("The audit did not close in time.");
             }
         }
@@ -277,5 +316,5 @@ impl fmt::Debug for Auditor {
     }
 }
 
-/// How long a lane may take to write what waits: three batches that are given up.
+/// How long the lanes, side by side, may take to write what waits: three batches that are given up.
 const CLOSING: Duration = Duration::from_secs(8);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use time::{OffsetDateTime, UtcOffset};
 
 use super::chain::body_digest;
-use super::facts::{CallFacts, Finish};
+use super::facts::{CallFacts, Finish, Outcome};
 use crate::clock::random;
 use crate::ids::{CallId, ClientId, TenantId};
 use crate::protocol::Version;
@@ -22,6 +22,9 @@ pub(super) enum Kind {
     Refused = 3,
     /// The outcome of an event whose caller had been told that it failed.
     Corrected = 4,
+    /// A `started` that nobody will finish any more: its replica is gone or its
+    /// deadline passed. Says when that was noticed; what became of the call nobody knows.
+    Closed = 5,
 }
 
 /// What was done to texts so that they could be stored.
@@ -54,9 +57,11 @@ pub(super) fn storable(text: &str, max: usize, marks: &mut Marks) -> String {
     text
 }
 
-/// Who called: the key of a row of `audit_callers`.
+/// Who called: the key of a row of `audit_callers`. One that calls for two
+/// tenants has two rows, so that each tenant's readers see their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Caller {
+    pub(super) tenant: String,
     pub(super) issuer: Option<String>,
     pub(super) subject: Option<String>,
     pub(super) client: Option<String>,
@@ -163,6 +168,18 @@ impl Event {
         }
     }
 
+    /// A call that was started and will not be finished, as far as anybody knows.
+    pub(super) fn closed(call_id: CallId, tenant: &str, at: OffsetDateTime, why: &str) -> Self {
+        Self {
+            outcome: Some(Outcome::Unknown.word()),
+            body: body(StoredBody {
+                reason: Some(why.to_owned()),
+                ..StoredBody::default()
+            }),
+            ..Self::bare(at, call_id, Kind::Closed, &tenant.into())
+        }
+    }
+
     /// Refusals of one client, for one reason, in one second.
     pub(super) fn counted(
         call_id: CallId,
@@ -179,6 +196,7 @@ impl Event {
         event.outcome = Some(name(outcome));
         event.measures.refused_count = Some(count);
         event.caller = client.map(|client| Caller {
+            tenant: name(tenant.as_str()),
             client: Some(storable(client.as_str(), CALLER_MAX, &mut marks)),
             ..Caller::default()
         });
@@ -248,6 +266,7 @@ impl Event {
 fn caller(facts: &CallFacts, marks: &mut Marks) -> Caller {
     let mut text = |text: &str| Some(storable(text, CALLER_MAX, marks));
     Caller {
+        tenant: name(facts.tenant.as_str()),
         issuer: text(facts.issuer.as_str()),
         subject: text(facts.subject.as_str()),
         client: text(facts.client.as_str()),

@@ -28,12 +28,16 @@ struct Noted {
 }
 
 impl AuditObserver for Noted {
-    fn batch(&self, lane: LaneName, size: usize, _: Duration) {
+    fn batch(&self, lane: LaneName, size: usize, _: Duration, _: Duration) {
         self.batches.lock().unwrap().push((lane, size));
     }
 
     fn failure(&self, lane: LaneName, events: usize) {
         self.failures.lock().unwrap().push((lane, events));
+    }
+
+    fn lost(&self, lane: LaneName) {
+        panic!("an event of {} is lost", lane.name());
     }
 }
 

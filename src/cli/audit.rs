@@ -1,5 +1,7 @@
 //! `toolgate audit`: the record of every call.
 
+mod maintain;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -26,6 +28,12 @@ pub(super) enum Command {
     ///
     /// Example: toolgate audit search --config toolgate.yaml --outcome refused:visibility --since 1h
     Search(Options),
+    /// Makes the daily partitions of the next seven days, empties the default
+    /// partition, drops what is beyond `audit.retention`. For the tables' owner; at
+    /// least once a day, such as by a `CronJob`. May run at any time.
+    ///
+    /// Example: toolgate audit maintain --config toolgate.yaml --json
+    Maintain(maintain::Options),
 }
 
 /// Which calls, and how they are printed.
@@ -82,6 +90,7 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Search(options) => search(options).await,
         Command::Tail(options) => tail(options).await,
+        Command::Maintain(options) => maintain::run(options).await,
     }
 }
 
