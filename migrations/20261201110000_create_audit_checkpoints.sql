@@ -36,3 +36,17 @@ CREATE TABLE audit_erasures (
 -- and without a recorded erasure is a finding.
 ALTER TABLE audit_callers ADD COLUMN erased_by uuid;
 ALTER TABLE audit_bodies ADD COLUMN erased_by uuid;
+
+-- How many erasures there have been. With its owner's rights: whoever writes the audit
+-- may not read it, and has to notice erasures all the same.
+CREATE FUNCTION audit_erasure_count() RETURNS bigint
+LANGUAGE sql STABLE SECURITY DEFINER AS $$
+    SELECT count(*) FROM audit_erasures
+$$;
+
+-- Nobody's temporary tables stand in for ours.
+DO $$
+BEGIN
+    EXECUTE format('ALTER FUNCTION audit_erasure_count() SET search_path = %I, pg_temp', current_schema());
+END
+$$;

@@ -228,7 +228,7 @@ impl Act {
     pub(super) fn event(&self, id: CallId, at: OffsetDateTime, count: Option<i64>) -> Event {
         let mut marks = Marks::default();
         let tenant = self.tenant.as_ref().map_or(NO_TENANT, TenantId::as_str);
-        let caller = caller(&self.actor, &mut marks);
+        let caller = caller(&self.actor, tenant, &mut marks);
         let details = (!self.details.is_empty()).then(|| {
             let details = serde_json::to_string(&self.details).unwrap_or_default();
             storable(&details, DETAILS_MAX, &mut marks)
@@ -255,9 +255,13 @@ impl Act {
     }
 }
 
-fn caller(actor: &Actor, marks: &mut Marks) -> Option<Caller> {
+fn caller(actor: &Actor, tenant: &str, marks: &mut Marks) -> Option<Caller> {
+    if *actor == Actor::default() {
+        return None;
+    }
     let mut text = |text: &str| storable(text, CALLER_MAX, marks);
-    let caller = Caller {
+    Some(Caller {
+        tenant: name(tenant),
         issuer: actor.issuer.as_ref().map(|issuer| text(issuer.as_str())),
         subject: actor.subject.as_ref().map(|subject| text(subject.as_str())),
         client: actor.client.as_ref().map(|client| text(client.as_str())),
@@ -265,6 +269,5 @@ fn caller(actor: &Actor, marks: &mut Marks) -> Option<Caller> {
         token_id: actor.token_id.as_deref().map(&mut text),
         address: actor.address.map(|address| address.to_string()),
         client_info: None,
-    };
-    (caller != Caller::default()).then_some(caller)
+    })
 }

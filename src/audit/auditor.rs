@@ -8,12 +8,12 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use super::act::Act;
 use super::checkpoint::Signer;
 use super::event::Event;
-use super::facts::{CallFacts, Finish};
+use super::facts::{ArgumentsRecord, CallFacts, Finish};
 use super::job::{Answer, AuditObserver, Fallback, Job, LaneName};
 use super::knocks::Knocks;
 use super::lane::{BUDGET, Lane};
@@ -21,8 +21,9 @@ use super::refusals::Refusals;
 use crate::clock::{SharedClock, call_id_at, new_call_id};
 use crate::config::Durability;
 use crate::ids::{CallId, ReplicaId, TenantId};
-use crate::seal::Keys;
+use crate::seal::{Keys, Label, Sealer};
 use crate::store::Store;
+use crate::store::audit_orphans::Orphan;
 
 /// Why an event is not on record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -127,12 +128,17 @@ impl Door {
             event,
             waiter: Some(waiter),
             fallback,
+            since: Instant::now(),
         };
         match self.inbox.try_send(job) {
             Ok(()) => Ok(Submitted(answer)),
             Err(mpsc::error::TrySendError::Full(_)) => Err(AuditFault::Unavailable),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(AuditFault::Closed),
         }
+    }
+
+    fn queued(&self) -> usize {
+        self.inbox.max_capacity() - self.inbox.capacity()
     }
 }
 
@@ -160,6 +166,7 @@ pub struct Auditor {
     lanes: Mutex<Vec<JoinHandle<()>>>,
     refusals: Arc<Refusals>,
     knocks: Arc<Knocks>,
+    bodies: Option<Sealer>,
     clock: SharedClock,
 }
 
@@ -194,6 +201,10 @@ impl Auditor {
             lanes: Mutex::new(lanes),
             refusals,
             knocks: Arc::default(),
+            bodies: settings
+                .keys
+                .as_ref()
+                .map(|keys| keys.sealer(Label::AuditBody)),
             clock: settings.clock,
         }
     }
@@ -266,11 +277,27 @@ impl Auditor {
     /// Puts an act on record: durable when this returns. What it tells of must not
     /// take effect without.
     pub async fn act(&self, act: Act) -> Result<AuditReceipt, AuditFault> {
-        let event = act.event(new_call_id(&*self.clock), self.clock.now(), None);
+        self.record(&act).await?;
+        Ok(AuditReceipt(ReceiptKind::Committed))
+    }
+
+    /// The same where something else has to name the record: gives its id.
+    pub async fn record(&self, act: &Act) -> Result<CallId, AuditFault> {
+        let id = new_call_id(&*self.clock);
+        let event = act.event(id, self.clock.now(), None);
         self.at(|doors| doors.refused.submit(event, Fallback::Drop))?
             .wait(Instant::now() + BUDGET)
             .await?;
-        Ok(AuditReceipt(ReceiptKind::Committed))
+        Ok(id)
+    }
+
+    /// Arguments whole and sealed, for auditors who hold the keys. Without keys no
+    /// more than their digest.
+    pub fn full_arguments(&self, call: CallId, original: &[u8]) -> ArgumentsRecord {
+        match &self.bodies {
+            Some(bodies) => ArgumentsRecord::full(bodies, call, original),
+            None => ArgumentsRecord::digest(original),
+        }
     }
 
     /// Puts on record what has happened anyway: at once handed over, written
@@ -321,6 +348,38 @@ impl Auditor {
         }
     }
 
+    /// Puts on record that these calls will not be finished, as far as anybody
+    /// knows. What cannot be written now is given up: they are found again.
+    pub(crate) async fn close_calls(
+        &self,
+        orphans: &[Orphan],
+        why: &str,
+    ) -> Result<(), AuditFault> {
+        let until = Instant::now() + BUDGET;
+        let mut submitted = Vec::with_capacity(orphans.len());
+        for orphan in orphans {
+            let event = Event::closed(orphan.call_id, &orphan.tenant, self.clock.now(), why);
+            submitted.push(self.at(|doors| doors.refused.submit(event, Fallback::Drop))?);
+        }
+        for submitted in submitted {
+            submitted.wait(until).await?;
+        }
+        Ok(())
+    }
+
+    /// How many events wait in each lane.
+    pub fn queued(&self) -> [(LaneName, usize); 3] {
+        let count = |pick: fn(&Doors) -> &Door| {
+            let doors = self.doors.load();
+            doors.as_ref().map_or(0, |doors| pick(doors).queued())
+        };
+        [
+            (LaneName::Started, count(|doors| &doors.started)),
+            (LaneName::Finished, count(|doors| &doors.finished)),
+            (LaneName::Refused, count(|doors| &doors.refused)),
+        ]
+    }
+
     /// The receipt of an answer that is no call's: lists, pings, discovery.
     pub fn not_required() -> AuditReceipt {
         AuditReceipt(ReceiptKind::NotRequired)
@@ -337,8 +396,9 @@ impl Auditor {
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner),
         );
+        let until = Instant::now() + CLOSING;
         for lane in lanes {
-            if timeout(CLOSING, lane).await.is_err() {
+            if timeout_at(until, lane).await.is_err() {
                 tracing::error!("The audit did not close in time.");
             }
         }
@@ -358,7 +418,7 @@ impl fmt::Debug for Auditor {
     }
 }
 
-/// How long a lane may take to write what waits: three batches that are given up.
+/// How long the lanes, side by side, may take to write what waits: three batches that are given up.
 const CLOSING: Duration = Duration::from_secs(8);
 
 fn signer(keys: &Keys) -> Option<Arc<Signer>> {

@@ -9,7 +9,7 @@ use super::checkpoint::{
     CHAINS_MAX, CLOSING_TYPE, Signer, Verifier, public_keys, to_micros, token_digest,
 };
 use super::event::hexadecimal;
-use super::verify::{Quiet, Report, VerifyFault, VerifyOptions, verify};
+use super::verify::{FindingKind, Quiet, Report, VerifyFault, VerifyOptions, verify};
 use crate::seal::Keys;
 use crate::store::audit_checkpoints::ClosingRow;
 use crate::store::{Store, StoreError};
@@ -74,7 +74,9 @@ pub async fn close_partition(
         ..VerifyOptions::new(&verifier, now)
     };
     let report = verify(store, &options, &mut Quiet).await?;
-    if report.is_tampered() && !force {
+    // A key that was rotated away is no reason to keep the day for ever.
+    let tampered = |kind: &FindingKind| !kind.is_notice() && *kind != FindingKind::UnknownKey;
+    if report.counts.keys().any(tampered) && !force {
         return Err(ClosingFault::Tampered(Box::new(report)));
     }
     let signer = Signer::new(keys).map_err(|_| ClosingFault::Signing)?;
@@ -107,7 +109,7 @@ pub async fn close_partition(
         previous = token_digest(&token);
         rows.push(ClosingRow { number, day, token });
     }
-    store.insert_closings(day, &rows).await?;
+    store.scan().await?.insert_closings(day, &rows).await?;
     for row in &rows {
         tracing::info!(closing = %row.token, %day, "A day of the audit is closed.");
     }

@@ -176,10 +176,11 @@ impl Ledger {
 
     fn append(&self, composed: &mut Composed, event: &Event) -> Option<()> {
         let day = event.at.date();
+        let tenant = *self.names.get(&event.tenant)?;
         let caller = event
             .caller
             .as_ref()
-            .map(|caller| self.caller(composed, day, caller));
+            .map(|caller| self.caller(composed, day, tenant, caller));
         let head = composed
             .heads
             .get(&event.tenant)
@@ -218,6 +219,7 @@ impl Ledger {
                 call_id: event.call_id,
                 day,
                 event: event.kind as i16,
+                tenant,
                 body: body.clone(),
             });
         }
@@ -266,7 +268,13 @@ impl Ledger {
     }
 
     /// The caller's row of that day: known, or new in this batch.
-    fn caller(&self, composed: &mut Composed, day: Date, caller: &Caller) -> KnownCaller {
+    fn caller(
+        &self,
+        composed: &mut Composed,
+        day: Date,
+        tenant: i32,
+        caller: &Caller,
+    ) -> KnownCaller {
         if let Some(known) = self.callers.get(&day).and_then(|known| known.get(caller)) {
             return *known;
         }
@@ -297,6 +305,7 @@ impl Ledger {
             day,
             writer: self.writer,
             caller: known.id,
+            tenant,
             stored,
         });
         composed.callers.insert(key, known);

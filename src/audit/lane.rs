@@ -166,7 +166,9 @@ impl Lane {
             let once = !self.healthy.load(Ordering::Relaxed);
             match self.writer.write(&part, until, once).await {
                 Ok(()) => {
-                    self.observer.batch(self.name, part.len(), begun.elapsed());
+                    let first = part.iter().map(|job| job.since).min().unwrap_or(begun);
+                    self.observer
+                        .batch(self.name, part.len(), begun.elapsed(), first.elapsed());
                     self.answer(part);
                 }
                 Err(Failed::Poisoned(_)) if part.len() > 1 => {
@@ -285,6 +287,7 @@ impl Lane {
         if self.kept.len() < KEPT_MAX {
             self.kept.push(job);
         } else {
+            self.observer.lost(self.name);
             tracing::error!(
                 lane = self.name.name(),
                 call.id = %job.event.call_id,

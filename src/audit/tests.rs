@@ -1,10 +1,13 @@
 //! The audit against a real Postgres.
 
+mod acted;
 mod chained;
+mod erased;
 mod found;
 mod measured;
 mod recorded;
 mod refused;
+mod tampered;
 mod unavailable;
 
 use std::sync::Arc;
@@ -29,12 +32,16 @@ struct Noted {
 }
 
 impl AuditObserver for Noted {
-    fn batch(&self, lane: LaneName, size: usize, _: Duration) {
+    fn batch(&self, lane: LaneName, size: usize, _: Duration, _: Duration) {
         self.batches.lock().unwrap().push((lane, size));
     }
 
     fn failure(&self, lane: LaneName, events: usize) {
         self.failures.lock().unwrap().push((lane, events));
+    }
+
+    fn lost(&self, lane: LaneName) {
+        panic!("an event of {} is lost", lane.name());
     }
 }
 

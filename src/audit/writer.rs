@@ -277,6 +277,9 @@ impl Writer {
         let Some(signer) = self.signer.clone() else {
             return Ok(());
         };
+        if !self.has_to_sign(last) {
+            return self.notice_erasures(until).await;
+        }
         while !self.signing.ended && self.has_to_sign(last) {
             self.register(until).await?;
             let Some(ledger) = &self.ledger else {
@@ -320,13 +323,28 @@ impl Writer {
         );
         if let Some(ledger) = &mut self.ledger {
             ledger.signed(&checkpoint.chains);
-            if erasures != self.erasures {
-                // A caller that was erased must not be referred to again.
-                ledger.forget_callers();
-                self.erasures = erasures;
-            }
+        }
+        self.forget_erased(erasures);
+        Ok(())
+    }
+
+    /// A writer that has nothing to sign learns of erasures all the same.
+    async fn notice_erasures(&mut self, until: Instant) -> Result<(), StoreError> {
+        if self.ledger.is_some() {
+            let erasures = self.connection.count_erasures(until).await?;
+            self.forget_erased(erasures);
         }
         Ok(())
+    }
+
+    /// A caller that was erased must not be referred to again.
+    fn forget_erased(&mut self, erasures: i64) {
+        if erasures != self.erasures {
+            self.erasures = erasures;
+            if let Some(ledger) = &mut self.ledger {
+                ledger.forget_callers();
+            }
+        }
     }
 
     pub(super) async fn close(&mut self) {

@@ -6,6 +6,7 @@ use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use super::audit_events::{AuditConnection, limit};
+use super::audit_scan::{AuditScan, fault};
 use super::connect::Store;
 use super::error::StoreError;
 
@@ -69,7 +70,7 @@ impl AuditConnection {
                        INSERT INTO audit_checkpoints (day, writer_id, number, at, token)
                        SELECT $1, $2, $3, $4, $5 FROM durable ON CONFLICT DO NOTHING
                    )
-                   SELECT count(*) AS "erasures!" FROM audit_erasures"#,
+                   SELECT audit_erasure_count() AS "erasures!""#,
                 row.day,
                 row.writer,
                 row.number,
@@ -77,6 +78,19 @@ impl AuditConnection {
                 row.token
             )
             .fetch_one(connection),
+        )
+        .await;
+        self.settle(outcome)
+    }
+
+    /// How many erasures there have been.
+    #[tracing::instrument(name = "db.audit.count_erasures", level = "debug", skip_all)]
+    pub async fn count_erasures(&mut self, until: Instant) -> Result<i64, StoreError> {
+        let connection = self.connect(until).await?;
+        let outcome = limit(
+            until,
+            sqlx::query_scalar!(r#"SELECT audit_erasure_count() AS "erasures!""#)
+                .fetch_one(connection),
         )
         .await;
         self.settle(outcome)
@@ -146,50 +160,36 @@ impl Store {
         .await;
         lease.settle(outcome)
     }
+}
 
+impl AuditScan {
     /// Writes the closings of a day and removes its checkpoints, in one transaction.
     #[tracing::instrument(name = "db.audit.insert_closings", level = "debug", skip_all)]
     pub async fn insert_closings(
-        &self,
+        &mut self,
         day: Date,
         closings: &[ClosingRow],
     ) -> Result<(), StoreError> {
         let numbers: Vec<i64> = closings.iter().map(|row| row.number).collect();
         let days: Vec<Date> = closings.iter().map(|row| row.day).collect();
         let tokens: Vec<&str> = closings.iter().map(|row| row.token.as_str()).collect();
-        let mut lease = self.lease().await?;
         // No ON CONFLICT: two who close at once must not both believe that they did.
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "WITH durable AS (
-                     SELECT set_config('synchronous_commit', 'on', true)
-                 ), gone AS (
-                     DELETE FROM audit_checkpoints WHERE day = $1
-                 )
-                 INSERT INTO audit_closings (number, day, token)
-                 SELECT new.* FROM durable, UNNEST($2::int8[], $3::date[], $4::text[]) AS new",
-                day,
-                &numbers,
-                &days,
-                &tokens as &[&str]
-            )
-            .execute(lease.connection()),
+        sqlx::query!(
+            "WITH durable AS (
+                 SELECT set_config('synchronous_commit', 'on', true)
+             ), gone AS (
+                 DELETE FROM audit_checkpoints WHERE day = $1
+             )
+             INSERT INTO audit_closings (number, day, token)
+             SELECT new.* FROM durable, UNNEST($2::int8[], $3::date[], $4::text[]) AS new",
+            day,
+            &numbers,
+            &days,
+            &tokens as &[&str]
         )
-        .await;
-        lease.settle(outcome).map(drop)
-    }
-
-    /// Removes checkpoints of a day that was closed: late ones.
-    #[tracing::instrument(name = "db.audit.delete_checkpoints", level = "debug", skip_all)]
-    pub async fn delete_checkpoints(&self, day: Date) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!("DELETE FROM audit_checkpoints WHERE day = $1", day)
-                .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected())
+        .execute(self.connection())
+        .await
+        .map(drop)
+        .map_err(fault)
     }
 }

@@ -44,6 +44,7 @@ pub struct ScannedEvent {
     pub caller: Option<i32>,
     pub body: Option<StoredBody>,
     pub body_erased_by: Option<Uuid>,
+    pub body_tenant: Option<i32>,
     pub leaf: Vec<u8>,
     pub link: Vec<u8>,
 }
@@ -59,6 +60,8 @@ pub struct ScannedCaller {
     pub stored: StoredCaller,
     /// The erasure that took text and salt away.
     pub erased_by: Option<Uuid>,
+    /// Whose readers see it.
+    pub tenant: Option<i32>,
 }
 
 /// The places of a chain that are looked for.
@@ -115,7 +118,7 @@ macro_rules! events {
                    b.salt AS "salt?", b.digest AS "digest?", b.marks AS "marks?",
                    b.arguments_digest AS "arguments_digest?", b.arguments AS "arguments?",
                    b.tool AS "tool?", b.reason AS "reason?", b.findings AS "findings?",
-                   b.erased_by AS "erased_by?"
+                   b.erased_by AS "erased_by?", b.tenant_id AS "body_tenant?"
                FROM audit_events e
                LEFT JOIN audit_bodies b
                    ON b.day = $3 AND b.call_id = e.call_id AND b.event = e.event
@@ -164,6 +167,7 @@ struct EventRow {
     reason: Option<String>,
     findings: Option<String>,
     erased_by: Option<Uuid>,
+    body_tenant: Option<i32>,
 }
 
 impl From<EventRow> for ScannedEvent {
@@ -206,6 +210,7 @@ impl From<EventRow> for ScannedEvent {
             caller: row.caller_id,
             body,
             body_erased_by: row.erased_by,
+            body_tenant: row.body_tenant,
             leaf: row.leaf,
             link: row.link,
         }
@@ -236,16 +241,20 @@ impl Store {
 }
 
 /// The first moment of a day and of the next.
-fn bounds(day: Date) -> (OffsetDateTime, OffsetDateTime) {
+pub(super) fn bounds(day: Date) -> (OffsetDateTime, OffsetDateTime) {
     let low = day.with_time(Time::MIDNIGHT).assume_utc();
     (low, low + Duration::DAY)
 }
 
-fn fault(error: sqlx::Error) -> StoreError {
+pub(super) fn fault(error: sqlx::Error) -> StoreError {
     StoreError::of_statement(&error)
 }
 
 impl AuditScan {
+    pub(super) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.0
+    }
+
     /// The whole dictionary.
     pub async fn names(&mut self) -> Result<Vec<(i32, String)>, StoreError> {
         let rows = sqlx::query!("SELECT name_id, name FROM audit_names")
@@ -307,7 +316,7 @@ impl AuditScan {
     ) -> Result<(), StoreError> {
         let mut rows = sqlx::query!(
             "SELECT writer_id, caller_id, salt, digest, issuer, subject, client, grant_id,
-                 token_id, address, client_info, erased_by
+                 token_id, address, client_info, erased_by, tenant_id
              FROM audit_callers WHERE day = $1",
             day
         )
@@ -328,6 +337,7 @@ impl AuditScan {
                     client_info: row.client_info,
                 },
                 erased_by: row.erased_by,
+                tenant: row.tenant_id,
             });
         }
         Ok(())

@@ -227,6 +227,7 @@ async fn no_default_of_the_database_makes_a_commit_less_durable() {
     // Straight, and as through a pooler, where sessions cannot be asked for anything.
     let pooled = DatabaseSettings {
         direct_url: Some(&database.url),
+        audit_roles_required: false,
         ..database_settings(&database.url)
     };
     for store in [database.store, Store::connect(&pooled).unwrap()] {

@@ -9,7 +9,7 @@ use time::{Duration, OffsetDateTime};
 use super::super::chain::Leaf;
 use super::super::event::Kind;
 use super::super::facts::ArgumentsRecord;
-use super::examiner::{ChainKey, Examiner, Misfit, array, names_of};
+use super::examiner::{Chain, ChainKey, Examiner, Misfit, array, names_of};
 use super::findings::{Finding, FindingKind};
 use crate::store::audit_scan::ScannedEvent;
 
@@ -65,6 +65,15 @@ pub(super) fn diagnose(
             diagnosis
                 .findings
                 .push(examiner.placed(Finding::new(kind, why.0), event));
+            continue;
+        }
+        let taken = |chain: &Chain| chain.links.covers(event.sequence);
+        if !misfit.placed && examiner.chains.get(&key).is_some_and(taken) {
+            diagnosis.unexplained += 1;
+            let why =
+                "another event stands at its place, and this one is not what its digest covers";
+            let finding = Finding::new(FindingKind::DuplicatedEvent, why);
+            diagnosis.findings.push(examiner.placed(finding, event));
             continue;
         }
         diagnosis.fill(key, event.sequence);
@@ -199,7 +208,9 @@ fn altered(
 fn back_dated(examiner: &Examiner, misfit: &Misfit) -> Option<Finding> {
     let event = &misfit.event;
     let made = made_at(event)?;
-    let ends = event.event == Kind::Finished as i16 || event.event == Kind::Corrected as i16;
+    let ends = [Kind::Finished, Kind::Corrected, Kind::Closed]
+        .iter()
+        .any(|kind| event.event == *kind as i16);
     let early = event.at < made - SLACK;
     if early || (!ends && event.at > made + SLACK) {
         let why = format!("its id was made at {made}");

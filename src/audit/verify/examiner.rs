@@ -33,6 +33,8 @@ pub(super) struct Misfit {
     pub(super) event: ScannedEvent,
     pub(super) caller: Option<Digest>,
     pub(super) caller_gone: bool,
+    /// Whether it is a link of its chain all the same.
+    pub(super) placed: bool,
 }
 
 /// Events that are looked into one by one; the rest is counted.
@@ -93,7 +95,7 @@ pub(super) struct Examiner {
     /// Ids of tenants by name, as far as checkpoints name them.
     pub(super) tenants: HashMap<String, i32>,
     pub(super) unknown_tenants: HashSet<String>,
-    callers: HashMap<(i32, i32), Digest>,
+    callers: HashMap<(i32, i32), (Digest, Option<i32>)>,
 }
 
 impl Examiner {
@@ -154,15 +156,16 @@ impl Examiner {
                 .writer(scanned.writer)
             });
         }
-        if let Ok(digest) = caller.digest.as_slice().try_into() {
+        if let Some(digest) = array(&caller.digest) {
             self.callers
-                .insert((scanned.writer, scanned.caller), digest);
+                .insert((scanned.writer, scanned.caller), (digest, scanned.tenant));
         }
     }
 
     /// The caller of that number of another writer, on the day that was looked at last.
     pub(super) fn caller_of(&self, writer: i32, event: &ScannedEvent) -> Option<Digest> {
-        self.callers.get(&(writer, event.caller?)).copied()
+        let (digest, _) = self.callers.get(&(writer, event.caller?))?;
+        Some(*digest)
     }
 
     fn erased(&mut self, by: Option<Uuid>, finding: impl FnOnce() -> Finding) {
@@ -179,9 +182,11 @@ impl Examiner {
     pub(super) fn event(&mut self, event: ScannedEvent) -> bool {
         self.report.events += 1;
         self.body(&event);
-        let caller = event
+        let known = event
             .caller
             .and_then(|caller| self.callers.get(&(event.writer, caller)).copied());
+        let caller = known.map(|(digest, _)| digest);
+        self.shown_to(&event, known.and_then(|(_, tenant)| tenant));
         let computed = self.leaf(&event, caller);
         let (Some(leaf), Some(link)) = (array(&event.leaf), array(&event.link)) else {
             let finding =
@@ -211,9 +216,24 @@ impl Examiner {
             .get(&key)
             .is_none_or(|chain| chain.links.segments() < SEGMENTS);
         if !whole {
-            self.misfit(event, caller);
+            self.misfit(event, caller, place.is_some());
         }
         sorted
+    }
+
+    /// Row-level security goes by a column of the row's own, which no digest covers:
+    /// it has to name the event's tenant.
+    fn shown_to(&mut self, event: &ScannedEvent, caller: Option<i32>) {
+        for (kind, what, tenant) in [
+            (FindingKind::AlteredCaller, "caller", caller),
+            (FindingKind::AlteredBody, "body", event.body_tenant),
+        ] {
+            if let Some(tenant) = tenant.filter(|tenant| *tenant != event.tenant) {
+                let why = format!("its {what} is shown to tenant `{}`", self.name(tenant));
+                let finding = self.placed(Finding::new(kind, why), event);
+                self.report.add(finding);
+            }
+        }
     }
 
     fn put(&mut self, event: &ScannedEvent, leaf: Digest, link: Digest) {
@@ -255,7 +275,7 @@ impl Examiner {
         }
     }
 
-    fn misfit(&mut self, event: ScannedEvent, caller: Option<Digest>) {
+    fn misfit(&mut self, event: ScannedEvent, caller: Option<Digest>, placed: bool) {
         if self.misfits.len() >= MISFITS {
             self.more_misfits += 1;
             return;
@@ -264,6 +284,7 @@ impl Examiner {
             caller_gone: event.caller.is_some() && caller.is_none(),
             event,
             caller,
+            placed,
         });
     }
 

@@ -79,6 +79,12 @@ impl Links {
         self.segments.first_key_value().map(|(first, _)| *first)
     }
 
+    /// Whether an event stands at a place.
+    pub(super) fn covers(&self, sequence: i64) -> bool {
+        let before = self.segments.range(..=sequence).next_back();
+        before.is_some_and(|(_, segment)| segment.last >= sequence)
+    }
+
     /// Whether the event's link follows from the event before it, where that has come.
     pub(super) fn follows(&self, sequence: i64, leaf: &Digest, stored: &Digest) -> Option<bool> {
         let previous = if sequence == 1 {
