@@ -14,6 +14,8 @@
 )]
 
 mod answers;
+mod audit_acts;
+mod audit_tamper;
 mod changes;
 mod cleaning;
 mod commands;
