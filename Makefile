@@ -1,7 +1,7 @@
 # make test    everything that a change has to pass, with what it needs installed
 # make lint    format, clippy, dependencies
 # make sqlx    writes the offline query data anew after a change of SQL
-# make soak    what takes long: millions of hostile inputs
+# make soak    what takes long: millions of hostile inputs, a thousand calls killed twenty times
 # make bench   the peers side by side (bench/README.md); builds in release
 
 .DEFAULT_GOAL := test
@@ -62,6 +62,7 @@ sqlx-check:
 soak:
 	$(call part,soak)
 	cargo test --locked --test soak -- --nocapture
+	cargo test --locked --test it -- --ignored audit_
 
 bench:
 	bench/run.sh

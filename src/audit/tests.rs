@@ -4,6 +4,7 @@ mod chained;
 mod found;
 mod measured;
 mod recorded;
+mod recovered;
 mod refused;
 mod unavailable;
 

@@ -1,6 +1,9 @@
 //! Tables `audit_events`, `audit_bodies`, `audit_callers`, `audit_names` and
 //! `audit_writers`, as their writers see them: insert, and nothing else.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;

@@ -14,6 +14,10 @@
 )]
 
 mod answers;
+mod audit_crash;
+mod audit_durability;
+mod audit_partitions;
+mod audit_roles;
 mod changes;
 mod cleaning;
 mod commands;
