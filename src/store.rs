@@ -10,6 +10,7 @@ pub mod audit_chain;
 pub mod audit_events;
 pub mod audit_orphans;
 pub mod audit_partitions;
+mod audit_role;
 pub mod audit_rows;
 mod connect;
 pub mod embedded;

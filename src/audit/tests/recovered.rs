@@ -4,7 +4,7 @@ use super::*;
 use crate::audit::Recovery;
 use crate::config::Durability;
 use crate::ids::ReplicaId;
-use crate::store::testing::{database, number};
+use crate::store::testing::{TestDatabase, connect, database, number};
 
 struct Replica {
     id: ReplicaId,
@@ -15,7 +15,9 @@ struct Replica {
 /// How long a call may run here.
 const LIMIT: Duration = Duration::from_mins(1);
 
-async fn replica(store: &Store) -> Replica {
+/// A replica has connections of its own.
+async fn replica(database: &TestDatabase) -> Replica {
+    let store = connect(&database.url);
     let id = new_replica_id(&SystemClock);
     let auditor = Auditor::spawn(AuditSettings {
         store: store.clone(),
@@ -32,7 +34,7 @@ async fn replica(store: &Store) -> Replica {
     }
 }
 
-async fn closed(database: &crate::store::testing::TestDatabase) -> i64 {
+async fn closed(database: &TestDatabase) -> i64 {
     number(
         &database.url,
         "SELECT count(*) FROM audit_events WHERE event = 5",
@@ -45,9 +47,9 @@ async fn the_calls_of_a_replica_that_is_gone_are_closed_once_and_nobody_else_s()
     let database = database().await;
     let store = &database.store;
     let (gone, mut alive, mut third) = (
-        replica(store).await,
-        replica(store).await,
-        replica(store).await,
+        replica(&database).await,
+        replica(&database).await,
+        replica(&database).await,
     );
     let mut lost = Vec::new();
     for _ in 0..3 {
@@ -129,7 +131,7 @@ async fn the_calls_of_a_replica_that_is_gone_are_closed_once_and_nobody_else_s()
 async fn a_silent_replica_is_gone_only_while_hearts_beat() {
     let database = database().await;
     let store = &database.store;
-    let (silent, mut alive) = (replica(store).await, replica(store).await);
+    let (silent, mut alive) = (replica(&database).await, replica(&database).await);
     drop(
         silent
             .auditor
@@ -167,7 +169,7 @@ async fn a_silent_replica_is_gone_only_while_hearts_beat() {
 async fn a_call_beyond_its_deadline_is_closed_whoever_started_it() {
     let database = database().await;
     let store = &database.store;
-    let mut alive = replica(store).await;
+    let mut alive = replica(&database).await;
     let (late, running) = (facts(), facts());
     drop(
         alive
