@@ -23,7 +23,7 @@ BEGIN
     FOREACH parent IN ARRAY parents LOOP
         CONTINUE WHEN to_regclass(parent || to_char(day, '_YYYYMMDD')) IS NOT NULL;
         CONTINUE WHEN day < (now() AT TIME ZONE 'UTC')::date;
-        EXECUTE format('SELECT count(*) FROM (SELECT FROM %I WHERE %s LIMIT %s) AS some',
+        EXECUTE format('SELECT count(*) FROM (SELECT FROM %I WHERE %s LIMIT %s) AS counted',
             parent || '_default', audit_day_span(parent, day), most::bigint + 1) INTO rows;
         IF rows > most THEN
             RETURN NULL;

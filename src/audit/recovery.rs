@@ -33,6 +33,9 @@ const CALL_LIMIT: Duration = Duration::from_hours(1);
 /// rates a stretch is still read within a second or two.
 const STRETCH: time::Duration = time::Duration::minutes(1);
 
+/// A call's id, by which calls are found in order, is not quite its time.
+const SLACK: time::Duration = time::Duration::seconds(5);
+
 /// Stretches of one look. What is left is for the next.
 const STRETCHES: u32 = 50;
 
@@ -194,7 +197,7 @@ async fn close_late(
         }
         // Times without calls are passed over.
         mark = match search.find_next(mark).await? {
-            Some(next) if next < until => next.max(mark),
+            Some(next) if next - SLACK < until => mark.max(next - SLACK),
             _ => until,
         };
         let end = (mark + STRETCH).min(until);

@@ -6,6 +6,7 @@ mod erased;
 mod found;
 mod measured;
 mod recorded;
+mod recovered;
 mod refused;
 mod tampered;
 mod unavailable;

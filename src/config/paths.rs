@@ -55,6 +55,7 @@ mod tests {
         assert_eq!(
             files,
             [
+                "database.audit.writer_url_file",
                 "database.embedded.data_dir",
                 "database.url_file",
                 "identity_providers.*.jwks_file",

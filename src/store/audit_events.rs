@@ -1,10 +1,12 @@
 //! Tables `audit_events`, `audit_bodies`, `audit_callers`, `audit_names` and
 //! `audit_writers`, as their writers see them: insert, and nothing else.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
@@ -14,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::audit_role::restrict;
 use super::audit_rows::{EventBatch, EventKey};
 use super::connect::{AuditAccess, Store};
 use super::error::StoreError;
@@ -38,22 +41,6 @@ impl Store {
             timeout: self.timeout(),
             live: None,
             generation: 0,
-        }
-    }
-}
-
-impl Store {
-    /// Connects as the lanes do, so that [`Store::audit_is_restricted`] is known.
-    pub async fn check_audit_role(&self) -> Result<(), StoreError> {
-        let access = self.audit_access();
-        let checking = async {
-            let mut connection = access.options.connect().await?;
-            restrict(&mut connection, &access).await?;
-            connection.close().await
-        };
-        match timeout(self.timeout(), checking).await {
-            Ok(outcome) => outcome.map_err(|error| StoreError::of_connection(&error)),
-            Err(_) => Err(StoreError::Unavailable("no connection in time".to_owned())),
         }
     }
 }
@@ -234,47 +221,6 @@ impl fmt::Debug for AuditConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AuditConnection").finish_non_exhaustive()
     }
-}
-
-/// Makes a new connection one that can only add to the audit, if that can be
-/// had, and says whether it may be used.
-async fn restrict(
-    connection: &mut PgConnection,
-    access: &AuditAccess,
-) -> Result<bool, sqlx::Error> {
-    if access.takes_role {
-        // What cannot be taken on is found out below.
-        match sqlx::query!(
-            "SELECT set_config('role', rolname, false) AS role FROM pg_roles
-             WHERE rolname = 'toolgate_audit_writer' AND pg_has_role(rolname, 'MEMBER')
-               AND has_table_privilege(rolname, to_regclass('audit_events'), 'INSERT')"
-        )
-        .fetch_optional(&mut *connection)
-        .await
-        {
-            Ok(_) | Err(sqlx::Error::Database(_)) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let restricted = sqlx::query_scalar!(
-        r#"SELECT NOT (has_table_privilege(t, 'UPDATE') OR has_table_privilege(t, 'DELETE')
-                       OR has_table_privilege(t, 'TRUNCATE')) AS restricted
-           FROM to_regclass('audit_events') AS t"#
-    )
-    .fetch_one(connection)
-    .await?;
-    // Without tables nothing can be said, nor written.
-    let Some(restricted) = restricted else {
-        return Ok(true);
-    };
-    access.is_restricted.store(restricted, Ordering::Relaxed);
-    if !restricted && !access.warned.swap(true, Ordering::Relaxed) {
-        tracing::warn!(
-            required = access.required,
-            "The audit is written by a login that could alter it: the role `toolgate_audit_writer` cannot be taken on. Let `toolgate migrate` make the roles, or give `database.audit.writer_url` (docs/operations.md)."
-        );
-    }
-    Ok(restricted || !access.required)
 }
 
 pub(super) async fn limit<T>(

@@ -142,7 +142,8 @@ impl OrphanSearch {
         .await
     }
 
-    /// When the first call was started from `since` on, so that quiet times are passed over.
+    /// When a call was started that is about the first one from `since` on, so that
+    /// quiet times are passed over: calls are in order of their ids.
     pub async fn find_next(
         &mut self,
         since: OffsetDateTime,

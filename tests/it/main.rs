@@ -15,6 +15,10 @@
 
 mod answers;
 mod audit_acts;
+mod audit_crash;
+mod audit_durability;
+mod audit_partitions;
+mod audit_roles;
 mod audit_tamper;
 mod changes;
 mod cleaning;
