@@ -1,6 +1,8 @@
 //! The MCP endpoint: from a request to what `mcp` is asked, and from its answer
 //! to a response. The order of checks is `rules.md` §1.2.
 
+mod caller;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,13 +16,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::audit::{Act, ActKind, Actor};
-use crate::identity::{IdentityFault, Principal};
 use crate::ids::TenantId;
 use crate::mcp::{self, Accept, Answer, Inbound, McpHeaders, Reply};
 use crate::tenancy::{self, TenantContext};
 
-use super::base::{metadata_url, resource};
+use super::base::metadata_url;
 use super::bearer::{self, Challenge};
 use super::edge::CallerAddress;
 use super::{Edge, Snapshot, sse};
@@ -107,71 +107,6 @@ struct Site {
 }
 
 impl Site {
-    /// The caller, or the challenge. A failure spends the address's bucket.
-    async fn authenticated(&self, headers: &HeaderMap) -> Result<TenantContext, Response> {
-        let Some(token) = bearer::token(headers) else {
-            return Err(self.challenged(Challenge::NoToken, self.refusal("no_token")));
-        };
-        let resource = resource(&self.base, self.tenant.as_ref());
-        let principal = match self.snapshot.identity.verify(token, &resource).await {
-            Ok(principal) => principal,
-            Err(IdentityFault::KeysUnavailable { .. }) => return Err(keys_unavailable()),
-            Err(fault) => {
-                let mut refusal = self.refusal(fault.reason());
-                if let IdentityFault::TenantNotTrusted {
-                    provider,
-                    subject,
-                    tenant,
-                } = &fault
-                {
-                    // The token is genuine: the provider is set up wrongly, or reaches too far.
-                    tracing::warn!(identity_provider = %provider, %subject, tenant.claimed = %tenant, "A provider's token claims a tenant that the provider is not trusted for.");
-                    refusal.actor.subject = Some(subject.clone());
-                    // What is only claimed is a detail, never whose record it is.
-                    refusal.act = refusal
-                        .act
-                        .detail("provider", provider.as_str())
-                        .detail("claimed_tenant", tenant.as_str());
-                }
-                return Err(self.challenged(Challenge::InvalidToken(&fault.to_string()), refusal));
-            }
-        };
-        let known = Arc::clone(&principal);
-        tenancy::resolve(principal, self.tenant.as_ref(), &self.snapshot.tenants).map_err(|fault| {
-            let mut refusal = self.refusal(fault.reason());
-            refusal.actor = actor(&known, self.address);
-            if self.snapshot.tenants.get(known.tenant()).is_some() {
-                refusal.act = refusal.act.tenant(known.tenant());
-            } else {
-                let claimed = known.tenant().as_str();
-                refusal.act = refusal.act.detail("claimed_tenant", claimed);
-            }
-            self.challenged(Challenge::InvalidToken(&fault.to_string()), refusal)
-        })
-    }
-
-    /// A refusal for this reason, before anything is known of who was refused.
-    fn refusal(&self, reason: &'static str) -> TokenRefusal {
-        TokenRefusal {
-            reason,
-            act: Act::new(ActKind::TOKEN_REFUSED, "mcp").configuration(self.snapshot.digest),
-            actor: Actor {
-                address: Some(self.address),
-                ..Actor::default()
-            },
-        }
-    }
-
-    fn challenged(&self, why: Challenge<'_>, refusal: TokenRefusal) -> Response {
-        self.edge.metrics.authentication_failure(refusal.reason);
-        let act = refusal.act.actor(refusal.actor).refused(refusal.reason);
-        self.edge.auditor.count(&act);
-        if let Err(wait) = self.snapshot.edge.charge(self.address) {
-            return too_many(wait);
-        }
-        bearer::unauthorized(why, &metadata_url(&self.base, self.tenant.as_ref()))
-    }
-
     fn inbound(&self, context: TenantContext, headers: &HeaderMap, accept: Accept) -> Inbound {
         let current = Arc::clone(&self.edge.current);
         let tenant = self.tenant.clone();
@@ -189,20 +124,6 @@ impl Site {
             accept,
             epoch: self.edge.epoch.clone(),
         }
-    }
-
-    /// Ends a session, and puts on record who ended it.
-    async fn ended(&self, inbound: Inbound) -> Answer {
-        let principal = Arc::clone(inbound.context.principal());
-        let tenant = inbound.context.tenant_id().clone();
-        let answer = self.edge.server.delete(inbound).await;
-        if matches!(&answer, Answer::Reply(reply) if reply.status == 204) {
-            let act = Act::new(ActKind::SESSION, "end")
-                .tenant(&tenant)
-                .actor(actor(&principal, self.address));
-            self.edge.auditor.count(&act);
-        }
-        answer
     }
 
     /// The body of a POST, once its size, type and the wanted media types are in order.
@@ -312,24 +233,6 @@ impl Site {
             );
         }
         response
-    }
-}
-
-/// A token that gives no access, for counters and the record.
-struct TokenRefusal {
-    reason: &'static str,
-    act: Act,
-    actor: Actor,
-}
-
-fn actor(principal: &Principal, address: std::net::IpAddr) -> Actor {
-    Actor {
-        issuer: Some(principal.issuer().clone()),
-        subject: Some(principal.subject().clone()),
-        client: Some(principal.client().clone()),
-        grant: principal.grant().map(str::to_owned),
-        token_id: principal.token_id().map(str::to_owned),
-        address: Some(address),
     }
 }
 

@@ -375,10 +375,6 @@ async fn every_tampering_is_found_and_named_with_its_place() {
             named.writer.is_some() || named.call_id.is_some(),
             "{what}: it has no place: {named:?}"
         );
-        assert_eq!(
-            report.is_tampered(),
-            report.counts.keys().any(|k| !k.is_notice())
-        );
         store.close().await;
     }
 }

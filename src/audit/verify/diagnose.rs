@@ -37,7 +37,7 @@ impl Diagnosis {
 const TRIED: usize = 2_000;
 /// Names that are tried for one event.
 const NAMES: usize = 5_000;
-/// Events whose names are tried.
+/// Events whose names and microseconds are tried.
 const CLOSELY: usize = 50;
 /// A call's id and its time are read one after the other.
 const SLACK: Duration = Duration::seconds(2);
@@ -177,7 +177,7 @@ fn altered(
     suspects: &HashMap<i32, u64>,
 ) -> Finding {
     let event = &misfit.event;
-    if let Some(finding) = back_dated(examiner, misfit) {
+    if let Some(finding) = back_dated(examiner, misfit, closely) {
         return finding;
     }
     if misfit.caller_gone {
@@ -205,7 +205,7 @@ fn altered(
 
 /// A call's id holds the millisecond at which it was made: what was in time with it
 /// and is not any more was moved in time.
-fn back_dated(examiner: &Examiner, misfit: &Misfit) -> Option<Finding> {
+fn back_dated(examiner: &Examiner, misfit: &Misfit, closely: bool) -> Option<Finding> {
     let event = &misfit.event;
     let made = made_at(event)?;
     let ends = [Kind::Finished, Kind::Corrected, Kind::Closed]
@@ -216,7 +216,7 @@ fn back_dated(examiner: &Examiner, misfit: &Misfit) -> Option<Finding> {
         let why = format!("its id was made at {made}");
         return Some(Finding::new(FindingKind::BackDatedEvent, why));
     }
-    if ends {
+    if ends || !closely {
         return None;
     }
     (-2_000..3_000).find_map(|micros| {
