@@ -45,7 +45,7 @@ pub(super) fn call_limit(app: &App) -> Duration {
 async fn upkeep(app: &App) {
     loop {
         let snapshot = app.current.load_full();
-        let pause = match maintain(&app.store, &snapshot.config, &app.keys).await {
+        let pause = match maintain(&app.store, &snapshot.config, &app.keys, false).await {
             Ok(done) => {
                 if !done.made.is_empty() || !done.dropped.is_empty() || done.moved > 0 {
                     super::audit_command::note_upkeep(&app.auditor, &done);
@@ -146,5 +146,9 @@ impl AuditObserver for Observer {
 
     fn lost(&self, _lane: LaneName) {
         self.0.audit_lost();
+    }
+
+    fn unsigned(&self, lane: LaneName, events: u64) {
+        self.0.audit_unsigned(lane.name(), events);
     }
 }

@@ -155,7 +155,8 @@ pub(crate) async fn patient_reader(loaded: &Loaded) -> anyhow::Result<Store> {
 const PATIENCE: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// Upkeep of the audit's tables, as the configuration wants them kept. A day that is
-/// dropped is verified and signed before.
+/// dropped is verified and signed before; with `unverified` one that does not verify
+/// is signed as it is and dropped all the same.
 ///
 /// # Errors
 /// When the database is away, or the login does not own the tables.
@@ -163,6 +164,7 @@ pub(crate) async fn maintain(
     store: &Store,
     config: &Config,
     keys: &Keys,
+    unverified: bool,
 ) -> Result<Maintained, UpkeepFault> {
     let holds = config.audit.holds.iter().map(|hold| Hold {
         from: hold.from.0,
@@ -175,7 +177,7 @@ pub(crate) async fn maintain(
     let close_chains = |day| {
         async move {
             let now = SystemClock.now();
-            match audit::closing::close_partition(store, keys, day, now, false).await {
+            match audit::closing::close_partition(store, keys, day, now, unverified).await {
                 Ok(_) => Ok(()),
                 Err(fault) => Err(fault.to_string()),
             }

@@ -16,7 +16,6 @@ mod signatures;
 
 use time::{Date, OffsetDateTime};
 
-use super::chain::Digest;
 use super::checkpoint::{Checkpoint, Verifier};
 use crate::store::audit_scan::AuditScan;
 use crate::store::{Store, StoreError};
@@ -258,7 +257,7 @@ impl Examiner {
                 .get(tenant.as_str())
                 .copied()
                 .or_else(|| self.id_of(tenant));
-            let (Some(id), Some(link)) = (id, unhex(link) as Option<Digest>) else {
+            let (Some(id), Some(link)) = (id, unhex(link)) else {
                 self.unknown_tenant(checkpoint, tenant);
                 continue;
             };

@@ -203,6 +203,19 @@ impl AuditScan {
         Ok(())
     }
 
+    /// Whether joins may give rows in any order.
+    async fn joins(&mut self, any_order: bool) -> Result<(), StoreError> {
+        sqlx::query_scalar!(
+            r#"SELECT set_config('enable_hashjoin', $1, false)
+                   || set_config('enable_mergejoin', $1, false) AS "set!""#,
+            if any_order { "on" } else { "off" }
+        )
+        .fetch_one(&mut self.0)
+        .await
+        .map(drop)
+        .map_err(fault)
+    }
+
     /// The links in some places, of events before `low` or from `high` on.
     pub async fn links(
         &mut self,
@@ -211,6 +224,7 @@ impl AuditScan {
         high: Option<Date>,
         limit: u32,
     ) -> Result<Vec<FoundLink>, StoreError> {
+        self.joins(true).await?;
         let column = |of: fn(&Places) -> i64| -> Vec<i64> { places.iter().map(of).collect() };
         let writers: Vec<i32> = places.iter().map(|places| places.writer).collect();
         let tenants: Vec<i32> = places.iter().map(|places| places.tenant).collect();

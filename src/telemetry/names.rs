@@ -85,6 +85,8 @@ pub mod metric {
     pub const AUDIT_LOST: &str = "toolgate_audit_lost";
     /// Events that wait in a lane.
     pub const AUDIT_QUEUE: &str = "toolgate_audit_queue";
+    /// Durable events that no checkpoint covers yet.
+    pub const AUDIT_UNSIGNED: &str = "toolgate_audit_unsigned_events";
     /// Calls without an end that were closed.
     pub const AUDIT_ORPHANS: &str = "toolgate_audit_orphans_closed";
     /// Days ahead that have partitions.

@@ -2,8 +2,10 @@
 
 use super::support::{Gateway, Setup, Value, eventually};
 
+/// The rows of these tests were written by nobody, so their days do not verify.
 fn maintain(gateway: &Gateway) -> Value {
-    serde_json::from_str(&gateway.command(&["audit", "maintain", "--json"])).unwrap()
+    let args = ["audit", "maintain", "--json", "--unverified"];
+    serde_json::from_str(&gateway.command(&args)).unwrap()
 }
 
 fn count(gateway: &Gateway, sql: &str) -> u64 {

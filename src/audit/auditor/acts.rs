@@ -58,7 +58,7 @@ impl Auditor {
     }
 
     /// Hands over the counts of seconds that are over, or all.
-    fn hand_over_counts(&self, all: bool) {
+    pub(super) fn hand_over_counts(&self, all: bool) {
         let now = self.clock.now();
         for (knock, count) in self.knocks.take((!all).then_some(now)) {
             let at = time::OffsetDateTime::from_unix_timestamp(knock.second).unwrap_or(now);

@@ -25,6 +25,7 @@ async fn replica(database: &TestDatabase) -> Replica {
         replica: id,
         observer: Arc::new(Noted::default()),
         queue: 4_096,
+        keys: Some(keys()),
     });
     store.insert_replica(id, None, "0", LIMIT).await.unwrap();
     Replica {

@@ -56,11 +56,11 @@ fn gaps(examiner: &Examiner, options: &VerifyOptions<'_>) -> Vec<Gap> {
         let closed = examiner.closed(*key);
         for (range, tail) in chain.links.gaps() {
             let leading = *range.start() == 1;
-            let mut ranges = match (leading, options.since) {
-                // What lies before the range is not looked at, but for its last link.
-                (true, Some(_)) if !tail => vec![*range.end()..=*range.end()],
-                (true, Some(_)) => vec![*range.end()..=*range.end()],
-                _ => vec![range],
+            // What lies before the range is not looked at, but for its last link.
+            let mut ranges = if leading && options.since.is_some() {
+                vec![*range.end()..=*range.end()]
+            } else {
+                vec![range]
             };
             for (first, last) in &closed {
                 subtract(&mut ranges, *first, *last);
@@ -155,7 +155,7 @@ async fn outside(
     scan: &mut AuditScan,
     options: &VerifyOptions<'_>,
     examiner: &mut Examiner,
-    gaps: &mut Vec<Gap>,
+    gaps: &mut [Gap],
 ) -> Result<(), VerifyFault> {
     let low = options.since;
     let high = options.until.and_then(time::Date::next_day);

@@ -15,6 +15,10 @@ pub(in crate::cli) struct Options {
     /// The configuration file.
     #[arg(long, short, default_value = "toolgate.yaml")]
     config: PathBuf,
+    /// Drops days that do not verify as well. Look at them with `toolgate audit verify`
+    /// first: what they could prove goes with them.
+    #[arg(long)]
+    unverified: bool,
     /// One JSON object.
     #[arg(long)]
     json: bool,
@@ -23,8 +27,15 @@ pub(in crate::cli) struct Options {
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let loaded = super::super::check::load(&options.config)?;
     let store = app::reader(&loaded).await?;
-    let done = app::maintain(&store, &loaded.config, &app::keys(&loaded.config)?).await?;
+    let done = app::maintain(
+        &store,
+        &loaded.config,
+        &app::keys(&loaded.config)?,
+        options.unverified,
+    )
+    .await?;
     if let Some(act) = app::upkeep(&done) {
+        let act = act.detail("unverified", options.unverified);
         app::record(&loaded, &act).await?;
     }
     let days = |days: &[Date]| days.iter().map(Date::to_string).collect::<Vec<_>>();

@@ -165,14 +165,7 @@ impl AuditScan {
     ) -> Result<(), StoreError> {
         let (low, high) = bounds(day);
         // A join that hashes would give the events in no order at all.
-        sqlx::query_scalar!(
-            r#"SELECT set_config('enable_hashjoin', $1, false)
-                   || set_config('enable_mergejoin', $1, false) AS "set!""#,
-            if ordered { "on" } else { "off" }
-        )
-        .fetch_one(&mut self.0)
-        .await
-        .map_err(fault)?;
+        self.joins(ordered).await?;
         let mut rows = if ordered {
             events!(
                 "ORDER BY e.writer_id, e.tenant_id, e.sequence",

@@ -18,6 +18,7 @@ pub(super) struct AuditMetrics {
     lost: Counter,
     orphans: Counter,
     queue: Family<LaneLabel, Gauge>,
+    unsigned: Family<LaneLabel, Gauge>,
     partitions_ahead: Gauge,
     default_rows: Gauge,
     restricted: Gauge,
@@ -32,6 +33,7 @@ impl Default for AuditMetrics {
             lost: Counter::default(),
             orphans: Counter::default(),
             queue: Family::default(),
+            unsigned: Family::default(),
             partitions_ahead: Gauge::default(),
             default_rows: Gauge::default(),
             restricted: Gauge::default(),
@@ -67,6 +69,11 @@ impl AuditMetrics {
             self.queue.clone(),
         );
         registry.register(
+            metric::AUDIT_UNSIGNED,
+            "Durable events that no checkpoint covers yet: back to 0 within seconds",
+            self.unsigned.clone(),
+        );
+        registry.register(
             metric::AUDIT_PARTITIONS_AHEAD,
             "Days ahead of today that have partitions: should be 7, alert below 3",
             self.partitions_ahead.clone(),
@@ -100,6 +107,13 @@ impl Metrics {
         let events = i64::try_from(events).unwrap_or(i64::MAX);
         let label = LaneLabel { lane };
         self.audit.queue.get_or_create(&label).set(events);
+    }
+
+    /// So many durable events of a lane are not covered by a checkpoint.
+    pub fn audit_unsigned(&self, lane: &'static str, events: u64) {
+        let events = i64::try_from(events).unwrap_or(i64::MAX);
+        let label = LaneLabel { lane };
+        self.audit.unsigned.get_or_create(&label).set(events);
     }
 
     /// Days ahead that have partitions, and rows that lie outside of any.

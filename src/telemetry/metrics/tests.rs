@@ -75,6 +75,7 @@ fn every_metric_is_shown_under_its_name() {
     metrics.audit_lost();
     metrics.audit_orphans_closed(2);
     metrics.audit_queued("started", 4);
+    metrics.audit_unsigned("started", 2);
     metrics.audit_partitions(7, 0);
     metrics.audit_restricted(true);
     metrics.audit_failed();
