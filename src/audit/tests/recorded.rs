@@ -34,6 +34,7 @@ async fn a_call_is_on_record_before_it_runs_and_its_outcome_before_it_is_told() 
     {
       "time": "1970-01-01T00:00:00Z",
       "call_id": "00000000-0000-0000-0000-000000000000",
+      "kind": "call",
       "tenant": "acme",
       "issuer": "https://login.example.com",
       "subject": "alice",

@@ -362,21 +362,20 @@ const MORE: [(&str, &str, FindingKind); 6] = [
 
 #[tokio::test]
 async fn every_tampering_is_found_and_named_with_its_place() {
+    let mut unnoticed = Vec::new();
     for (what, sql, expected) in TAMPERINGS.iter().chain(&MORE) {
         let (url, store) = copy().await;
         run(&url, &sql.replace("EVENT", EVENT)).await;
         let report = verified(&store, &[]).await;
-        let named = report
-            .findings
-            .iter()
-            .find(|finding| finding.kind == *expected);
-        let named = named.unwrap_or_else(|| panic!("{what}: {report:#?}"));
-        assert!(
-            named.writer.is_some() || named.call_id.is_some(),
-            "{what}: it has no place: {named:?}"
-        );
+        let named = report.findings.iter().any(|finding| {
+            finding.kind == *expected && (finding.writer.is_some() || finding.call_id.is_some())
+        });
+        if !named {
+            unnoticed.push(format!("{what}: {report:#?}"));
+        }
         store.close().await;
     }
+    assert!(unnoticed.is_empty(), "{}", unnoticed.join("\n"));
 }
 
 /// The owner computes everything anew: every digest fits, no signature does.

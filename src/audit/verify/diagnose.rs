@@ -149,7 +149,8 @@ fn displaced(
     }
     for (key, empty) in places.iter().filter(|(key, _)| **key != own) {
         for place in std::iter::once(&event.sequence).chain(empty) {
-            let caller = examiner.caller_of(key.0, event).or(misfit.caller);
+            let elsewhere = event.caller.and(misfit.elsewhere.get(&key.0));
+            let caller = elsewhere.copied().or(misfit.caller);
             let leaf = examiner.leaf_of(event, caller, |leaf| Leaf {
                 writer: key.0,
                 tenant: examiner.names.get(&key.1).map_or(leaf.tenant, |name| name),

@@ -35,6 +35,8 @@ pub(super) struct Misfit {
     pub(super) caller_gone: bool,
     /// Whether it is a link of its chain all the same.
     pub(super) placed: bool,
+    /// The callers of that number, and that day, of other writers.
+    pub(super) elsewhere: HashMap<i32, Digest>,
 }
 
 /// Events that are looked into one by one; the rest is counted.
@@ -162,12 +164,6 @@ impl Examiner {
         }
     }
 
-    /// The caller of that number of another writer, on the day that was looked at last.
-    pub(super) fn caller_of(&self, writer: i32, event: &ScannedEvent) -> Option<Digest> {
-        let (digest, _) = self.callers.get(&(writer, event.caller?))?;
-        Some(*digest)
-    }
-
     fn erased(&mut self, by: Option<Uuid>, finding: impl FnOnce() -> Finding) {
         match by {
             Some(by) => {
@@ -280,7 +276,17 @@ impl Examiner {
             self.more_misfits += 1;
             return;
         }
+        let number = event.caller.unwrap_or_default();
+        let elsewhere = self
+            .signatures
+            .writers()
+            .filter_map(|row| {
+                let (digest, _) = self.callers.get(&(row.writer, number))?;
+                Some((row.writer, *digest))
+            })
+            .collect();
         self.misfits.push(Misfit {
+            elsewhere,
             caller_gone: event.caller.is_some() && caller.is_none(),
             event,
             caller,
