@@ -1,7 +1,8 @@
 # make test    everything that a change has to pass, with what it needs installed
 # make lint    format, clippy, dependencies
 # make sqlx    writes the offline query data anew after a change of SQL
-# make soak    what takes long: millions of hostile inputs
+# make soak    what takes long: millions of hostile inputs, millions of audited rows, a thousand calls
+#              killed twenty times; builds in release
 # make bench   the peers side by side (bench/README.md); builds in release
 
 .DEFAULT_GOAL := test
@@ -61,7 +62,8 @@ sqlx-check:
 
 soak:
 	$(call part,soak)
-	cargo test --locked --test soak -- --nocapture
+	tests/with-postgres.sh cargo test --locked --release --test soak -- --nocapture --test-threads 1
+	cargo test --locked --test it -- --ignored audit_
 
 bench:
 	bench/run.sh

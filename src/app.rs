@@ -1,6 +1,8 @@
 //! Wiring: from a configuration to a running service, and from a changed file to
 //! the next configuration. No rule lives here.
 
+mod audit;
+mod audit_command;
 mod background;
 mod database;
 mod explain;
@@ -18,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
-use crate::audit::{AuditSettings, Auditor};
+use crate::audit::{Act, ActKind, AuditSettings, Auditor};
 use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock, new_replica_id};
 use crate::config::{Config, Loaded};
@@ -35,8 +37,9 @@ use crate::seal::{Keys, Label};
 use crate::store::Store;
 use crate::telemetry::{self, metrics::Metrics};
 
+pub(crate) use audit_command::{auditor, operator, record, upkeep};
 pub use database::migrate;
-pub(crate) use database::reader;
+pub(crate) use database::{maintain, patient_reader, reader};
 pub use explain::explain;
 
 use database::Database;
@@ -61,6 +64,7 @@ pub(crate) struct App {
     pub(crate) store: Store,
     pub(crate) outgoing: Arc<Outgoing>,
     pub(crate) auditor: Arc<Auditor>,
+    pub(crate) keys: Keys,
     pub(crate) limits: Arc<Limits>,
     pub(crate) streams: Arc<StreamCaps>,
     pub(crate) catalog: Arc<Catalog>,
@@ -116,6 +120,7 @@ async fn serve(
     let (stop, outcome) = match opened {
         Ok(None) => {
             announce(&listening);
+            app.auditor.note(&app.of_service("start"));
             tracing::info!(listen = %listening.public, admin.listen = %listening.admin, replica.id = %app.id, "Serving.");
             tokio::select! {
                 stop = signals.next() => (stop, Ok(())),
@@ -143,6 +148,7 @@ impl Running {
             epoch: app.epoch.subscribe(),
             server: Arc::clone(&app.server),
             metrics: Arc::clone(&app.metrics),
+            auditor: Arc::clone(&app.auditor),
         };
         let closing = app.lifecycle.listeners.clone();
         let serving = http::serve(public, http::public_router(edge), closing, app.patience());
@@ -166,10 +172,14 @@ impl Running {
                 "Calls were still running at the end of the drain; their records read `unknown`."
             );
         }
+        app.auditor.note(&app.of_service("stop"));
         app.auditor.close().await;
         app.catalog.shutdown().await;
         app.lifecycle.background.cancel();
         self.background.wait().await;
+        if let Err(error) = app.store.update_replica_stopped(app.id).await {
+            tracing::debug!(%error, "The others will notice by themselves that this replica is gone.");
+        }
         // It has nothing to tell but that it ended.
         let _ = self.probing.await;
         app.store.close().await;
@@ -197,8 +207,9 @@ impl App {
             store: store.clone(),
             clock: Arc::clone(&clock),
             replica: id,
-            observer: background::audit_observer(&metrics),
+            observer: audit::observer(&metrics),
             queue: AUDIT_QUEUE,
+            keys: Some(keys.clone()),
         }));
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));
@@ -230,6 +241,7 @@ impl App {
             store,
             outgoing,
             auditor,
+            keys,
             limits,
             streams,
             catalog,
@@ -257,6 +269,14 @@ impl App {
         Ok(())
     }
 
+    /// That this replica started or stopped, and what it is.
+    fn of_service(&self, action: &'static str) -> Act {
+        Act::new(ActKind::SERVICE, action)
+            .configuration(self.current.load().digest)
+            .detail("replica", self.id.to_string())
+            .detail("version", env!("CARGO_PKG_VERSION"))
+    }
+
     /// How long calls in flight may take when the service stops.
     fn patience(&self) -> Duration {
         self.current.load().config.server.drain_timeout.0
@@ -274,11 +294,31 @@ fn sessions(config: &Config, keys: &Keys, store: &Store, clock: &SharedClock) ->
 }
 
 /// The deployment's keys. `config` has made sure that they are named unless the
-/// database is embedded, for which fresh ones do: nobody else has to open them.
-fn keys(config: &Config) -> anyhow::Result<Keys> {
-    let text = match &config.keys_file {
-        Some(file) => crate::config::read_secret_file(file)?,
-        None => crate::secret::Secret::new(Keys::generate_line()),
+/// database is embedded: then they lie beside it, since what they signed and sealed
+/// there has to be readable after a restart.
+pub(crate) fn keys(config: &Config) -> anyhow::Result<Keys> {
+    let text = match (&config.keys_file, &config.database.embedded) {
+        (Some(file), _) => crate::config::read_secret_file(file)?,
+        (None, Some(embedded)) => {
+            let file = embedded.data_dir.join("keys");
+            if !file.exists() {
+                write_keys(&file).with_context(|| file.display().to_string())?;
+            }
+            crate::config::read_secret_file(&file)?
+        }
+        (None, None) => anyhow::bail!("keys_file is missing"),
     };
     Keys::parse(text.expose()).context("keys_file")
+}
+
+fn write_keys(file: &std::path::Path) -> std::io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(file)?;
+    writeln!(file, "{}", Keys::generate_line())
 }

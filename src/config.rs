@@ -8,6 +8,7 @@
 mod audit;
 mod database;
 mod identity_providers;
+mod keeping;
 mod limits;
 mod outgoing;
 mod sanitize;
@@ -43,12 +44,13 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 pub use audit::{ArgumentsMode, Audit, Durability};
-pub use database::{Database, Embedded};
+pub use database::{AuditDatabase, Database, Embedded, Separation};
 pub use environment::{
     CONFIG_VARIABLE, Environment, environment, home, inherited_environment, search_path,
 };
 pub use fault::{ConfigFaults, Fault, Origin, Severity, render, render_json};
 pub use identity_providers::{Algorithm, Claims, IdentityProvider};
+pub use keeping::{Keeping, LegalHold};
 pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
@@ -64,7 +66,7 @@ pub use upstreams::{
     Breaker, Credentials, DefinitionPolicy, HeaderCredential, McpUpstream, StdioUpstream, Timeouts,
     Upstream, UpstreamKind,
 };
-pub use values::{ByteSize, Interval, Rate};
+pub use values::{ByteSize, Day, Interval, Rate};
 pub use watch::Watch;
 pub use watched::WatchedFile;
 
@@ -78,6 +80,8 @@ pub struct Config {
     pub server: Server,
     /// Postgres.
     pub database: Database,
+    /// How long the audit's records are kept.
+    pub audit: Keeping,
     /// File with the deployment's keys: 64 hexadecimal digits a line, the first
     /// seals, all open. Required unless the database is embedded.
     pub keys_file: Option<PathBuf>,

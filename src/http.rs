@@ -20,6 +20,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use crate::audit::Auditor;
 use crate::config;
 use crate::credentials::Credentials;
 use crate::identity::Identity;
@@ -63,4 +64,6 @@ pub struct Edge {
     pub server: Arc<Server>,
     /// Counters.
     pub metrics: Arc<Metrics>,
+    /// Who was refused, for the record.
+    pub auditor: Arc<Auditor>,
 }

@@ -106,7 +106,7 @@ impl Pipeline {
             Ok(finished) => finished,
             Err(refusal) => {
                 if !matches!(refusal, Refusal::AuditUnavailable(_)) {
-                    record.keep_refused(&call, &self.sanitizer);
+                    record.keep_refused(&call, &self.sanitizer, &self.auditor);
                 }
                 match self.refuse(&record, refusal).await {
                     (refusal, Some(receipt)) => Answered::Recorded {
@@ -138,7 +138,7 @@ impl Pipeline {
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
         let (valid, _admission) = self.admitted(call, record)?;
-        record.keep_arguments(&valid, &self.sanitizer, call.context.rules());
+        record.keep_arguments(&valid, &self.sanitizer, call.context.rules(), &self.auditor);
         let recorded = self
             .auditor
             .start(record.facts(), record.durability())

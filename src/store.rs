@@ -7,8 +7,14 @@
 
 pub mod audit_calls;
 pub mod audit_chain;
+pub mod audit_checkpoints;
+pub mod audit_erasures;
 pub mod audit_events;
+pub mod audit_orphans;
+pub mod audit_partitions;
+mod audit_role;
 pub mod audit_rows;
+pub mod audit_scan;
 mod connect;
 pub mod embedded;
 mod error;
@@ -24,4 +30,4 @@ mod tests;
 
 pub use connect::{DatabaseSettings, Store};
 pub use error::StoreError;
-pub use schema::{PARTITION_DAYS, SchemaState, migrate};
+pub use schema::{SchemaState, migrate};

@@ -7,21 +7,22 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::task::TaskTracker;
 
-use super::App;
-use crate::audit::{AuditObserver, LaneName};
+use super::{App, audit};
+use crate::audit::{Act, ActKind, hexadecimal};
 use crate::catalog::HealthState;
 use crate::config::{self, Watch};
 use crate::ids::UpstreamId;
 use crate::protocol::{Json, JsonLimits};
 use crate::store::StoreError;
-use crate::telemetry::metrics::Metrics;
 
-/// Between heartbeats; a replica that missed three is gone.
-const HEARTBEAT: Duration = Duration::from_secs(5);
+/// Between heartbeats; a replica that missed four, while others did not, is gone.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 /// Between looks at the messages whatever happens, and at the upstreams.
 const POLL: Duration = Duration::from_secs(1);
 /// Rows of replicas that have been silent for so long, and messages nobody took, may go.
 const STALE_SECONDS: u32 = 3600;
+/// A silent replica's row goes when its calls are settled; this is for what never was.
+const FORGOTTEN_SECONDS: u32 = 30 * 24 * 3600;
 /// Between tidyings.
 const TIDY: Duration = Duration::from_mins(1);
 
@@ -55,6 +56,11 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
             .clone()
             .run_until_cancelled_owned(show_upstreams(Arc::clone(app))),
     );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(audit::run(Arc::clone(app))),
+    );
     tracker.close();
     tracker
 }
@@ -64,7 +70,12 @@ async fn heartbeat(app: Arc<App>) {
     loop {
         let beat = app
             .store
-            .insert_replica(app.id, None, env!("CARGO_PKG_VERSION"))
+            .insert_replica(
+                app.id,
+                None,
+                env!("CARGO_PKG_VERSION"),
+                audit::call_limit(&app),
+            )
             .await;
         match (&beat, away) {
             (Err(error), false) => tracing::warn!(%error, "The heartbeat could not be written."),
@@ -107,14 +118,27 @@ async fn follow_file(app: Arc<App>) {
         &app.lifecycle.background,
     );
     while let Some(changed) = watch.recv().await {
-        let outcome = match changed {
-            Ok(loaded) => app
-                .adopt(&loaded)
-                .await
-                .map_err(|error| format!("{error:#}")),
-            Err(faults) => Err(config::render(&faults.0)),
+        let before = app.current.load().digest;
+        let act = Act::new(ActKind::CONFIGURATION, "reload").configuration(before);
+        let (outcome, act) = match changed {
+            Ok(loaded) => {
+                let act = act.detail("new", hexadecimal(&loaded.digest));
+                match app.adopt(&loaded).await {
+                    Ok(()) => (Ok(()), act),
+                    // The text may quote what an upstream says; it is in the log.
+                    Err(error) => (
+                        Err(format!("{error:#}")),
+                        act.failed("could not be adopted"),
+                    ),
+                }
+            }
+            Err(faults) => {
+                let act = act.detail("faults", faults.0.len()).refused("wrong");
+                (Err(config::render(&faults.0)), act)
+            }
         };
         app.metrics.config_reload(outcome.is_ok());
+        app.auditor.note(&act);
         match outcome {
             Ok(()) => tracing::info!("The changed configuration is in force."),
             Err(faults) => tracing::error!(
@@ -158,28 +182,11 @@ async fn tidy(app: Arc<App>) {
 /// Removes what replicas and sessions that are gone have left.
 async fn tidy_rows(app: &App) -> Result<(), StoreError> {
     app.store.delete_stale_messages(STALE_SECONDS).await?;
-    app.store.delete_dead_replicas(STALE_SECONDS).await?;
+    app.store.delete_dead_replicas(FORGOTTEN_SECONDS).await?;
     let lifetime = app.current.load().config.server.session_lifetime.0;
     let now = app.clock.now();
     app.store
         .delete_expired_sessions(now, now - lifetime)
         .await?;
     Ok(())
-}
-
-/// Feeds the audit's measurements to the counters.
-pub(super) fn audit_observer(metrics: &Arc<Metrics>) -> Arc<dyn AuditObserver> {
-    Arc::new(Observer(Arc::clone(metrics)))
-}
-
-struct Observer(Arc<Metrics>);
-
-impl AuditObserver for Observer {
-    fn batch(&self, _lane: LaneName, size: usize, took: Duration) {
-        self.0.audit_committed(size, took);
-    }
-
-    fn failure(&self, _lane: LaneName, _events: usize) {
-        self.0.audit_failed();
-    }
 }

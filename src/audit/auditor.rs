@@ -1,5 +1,7 @@
 //! The door to the audit: what a call passes on its way to a tool and back.
 
+mod acts;
+
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,17 +10,21 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
+use super::checkpoint::Signer;
 use super::event::Event;
-use super::facts::{CallFacts, Finish};
+use super::facts::{ArgumentsRecord, CallFacts, Finish};
 use super::job::{Answer, AuditObserver, Fallback, Job, LaneName};
+use super::knocks::Knocks;
 use super::lane::{BUDGET, Lane};
 use super::refusals::Refusals;
 use crate::clock::SharedClock;
 use crate::config::Durability;
 use crate::ids::{CallId, ReplicaId, TenantId};
+use crate::seal::{Keys, Label, Sealer};
 use crate::store::Store;
+use crate::store::audit_orphans::Orphan;
 
 /// Why an event is not on record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -105,6 +111,9 @@ pub struct AuditSettings {
     pub observer: Arc<dyn AuditObserver>,
     /// How many events may wait in each lane before callers are refused at once.
     pub queue: usize,
+    /// Signs checkpoints and seals arguments; without it nothing is signed, and
+    /// `full` arguments are kept as a digest.
+    pub keys: Option<Keys>,
 }
 
 struct Door {
@@ -120,9 +129,25 @@ impl Door {
             event,
             waiter: Some(waiter),
             fallback,
+            since: Instant::now(),
         };
         match self.inbox.try_send(job) {
             Ok(()) => Ok(Submitted(answer)),
+            Err(mpsc::error::TrySendError::Full(_)) => Err(AuditFault::Unavailable),
+            Err(mpsc::error::TrySendError::Closed(_)) => Err(AuditFault::Closed),
+        }
+    }
+
+    fn queued(&self) -> usize {
+        self.inbox.max_capacity() - self.inbox.capacity()
+    }
+}
+
+impl Door {
+    /// Hands over what nobody waits for.
+    fn hand_over(&self, event: Event) -> Result<(), AuditFault> {
+        match self.inbox.try_send(Job::unwaited(event)) {
+            Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(AuditFault::Unavailable),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(AuditFault::Closed),
         }
@@ -141,6 +166,8 @@ pub struct Auditor {
     doors: ArcSwapOption<Doors>,
     lanes: Mutex<Vec<JoinHandle<()>>>,
     refusals: Arc<Refusals>,
+    knocks: Arc<Knocks>,
+    bodies: Option<Sealer>,
     clock: SharedClock,
 }
 
@@ -149,6 +176,7 @@ impl Auditor {
     pub fn spawn(settings: AuditSettings) -> Self {
         let refusals = Arc::new(Refusals::default());
         let mut lanes = Vec::new();
+        let signer = settings.keys.as_ref().and_then(signer);
         let mut open = |name: LaneName, refusals: Option<Arc<Refusals>>| {
             let lane = Lane::new(
                 name,
@@ -157,6 +185,7 @@ impl Auditor {
                 Arc::clone(&settings.clock),
                 Arc::clone(&settings.observer),
                 refusals,
+                signer.clone(),
             );
             let (inbox, outbox) = mpsc::channel(settings.queue.max(1));
             let healthy = Arc::clone(&lane.healthy);
@@ -172,6 +201,11 @@ impl Auditor {
             doors: ArcSwapOption::from_pointee(doors),
             lanes: Mutex::new(lanes),
             refusals,
+            knocks: Arc::default(),
+            bodies: settings
+                .keys
+                .as_ref()
+                .map(|keys| keys.sealer(Label::AuditBody)),
             clock: settings.clock,
         }
     }
@@ -241,6 +275,47 @@ impl Auditor {
         Ok(AuditReceipt(ReceiptKind::Committed))
     }
 
+    /// Arguments whole and sealed, for auditors who hold the keys. Without keys no
+    /// more than their digest.
+    pub fn full_arguments(&self, call: CallId, original: &[u8]) -> ArgumentsRecord {
+        match &self.bodies {
+            Some(bodies) => ArgumentsRecord::full(bodies, call, original),
+            None => ArgumentsRecord::digest(original),
+        }
+    }
+
+    /// Puts on record that these calls will not be finished, as far as anybody
+    /// knows. What cannot be written now is given up: they are found again.
+    pub(crate) async fn close_calls(
+        &self,
+        orphans: &[Orphan],
+        why: &str,
+    ) -> Result<(), AuditFault> {
+        let until = Instant::now() + BUDGET;
+        let mut submitted = Vec::with_capacity(orphans.len());
+        for orphan in orphans {
+            let event = Event::closed(orphan.call_id, &orphan.tenant, self.clock.now(), why);
+            submitted.push(self.at(|doors| doors.refused.submit(event, Fallback::Drop))?);
+        }
+        for submitted in submitted {
+            submitted.wait(until).await?;
+        }
+        Ok(())
+    }
+
+    /// How many events wait in each lane.
+    pub fn queued(&self) -> [(LaneName, usize); 3] {
+        let count = |pick: fn(&Doors) -> &Door| {
+            let doors = self.doors.load();
+            doors.as_ref().map_or(0, |doors| pick(doors).queued())
+        };
+        [
+            (LaneName::Started, count(|doors| &doors.started)),
+            (LaneName::Finished, count(|doors| &doors.finished)),
+            (LaneName::Refused, count(|doors| &doors.refused)),
+        ]
+    }
+
     /// The receipt of an answer that is no call's: lists, pings, discovery.
     pub fn not_required() -> AuditReceipt {
         AuditReceipt(ReceiptKind::NotRequired)
@@ -249,6 +324,7 @@ impl Auditor {
     /// Takes no more, writes what waits, and ends. What is asked of it
     /// afterwards is [`AuditFault::Closed`].
     pub async fn close(&self) {
+        self.hand_over_counts(true);
         drop(self.doors.swap(None));
         let lanes = std::mem::take(
             &mut *self
@@ -256,8 +332,9 @@ impl Auditor {
                 .lock()
                 .unwrap_or_else(std::sync::PoisonError::into_inner),
         );
+        let until = Instant::now() + CLOSING;
         for lane in lanes {
-            if timeout(CLOSING, lane).await.is_err() {
+            if timeout_at(until, lane).await.is_err() {
                 tracing::error!("The audit did not close in time.");
             }
         }
@@ -277,5 +354,15 @@ impl fmt::Debug for Auditor {
     }
 }
 
-/// How long a lane may take to write what waits: three batches that are given up.
+/// How long the lanes, side by side, may take to write what waits: three batches that are given up.
 const CLOSING: Duration = Duration::from_secs(8);
+
+fn signer(keys: &Keys) -> Option<Arc<Signer>> {
+    match Signer::new(keys) {
+        Ok(signer) => Some(Arc::new(signer)),
+        Err(error) => {
+            tracing::error!(%error, "The audit's chains cannot be signed.");
+            None
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //! the chain for each event. Composing changes nothing; only a batch that is
 //! durable moves the chain on ([`Ledger::advance`]).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use time::Date;
 
@@ -38,6 +38,9 @@ pub(super) struct Ledger {
     callers: HashMap<Date, HashMap<Caller, KnownCaller>>,
     next_caller: i32,
     last: Option<EventKey>,
+    /// Chains that moved since they were signed last.
+    moved: BTreeMap<String, (i64, Digest)>,
+    unsigned: u64,
 }
 
 /// A batch, and what will be known once it is durable.
@@ -69,6 +72,32 @@ impl Ledger {
     /// The last event that became durable.
     pub(super) fn last(&self) -> Option<EventKey> {
         self.last
+    }
+
+    /// The chains that moved since they were signed last, and where they stand.
+    pub(super) fn moved(&self) -> &BTreeMap<String, (i64, Digest)> {
+        &self.moved
+    }
+
+    /// Events that no checkpoint covers yet.
+    pub(super) fn unsigned(&self) -> u64 {
+        self.unsigned
+    }
+
+    /// These heads are signed.
+    pub(super) fn signed(&mut self, chains: &[(String, i64, String)]) {
+        for (tenant, count, _) in chains {
+            if self
+                .moved
+                .get(tenant)
+                .is_some_and(|(moved, _)| moved == count)
+            {
+                self.moved.remove(tenant);
+            }
+        }
+        if self.moved.is_empty() {
+            self.unsigned = 0;
+        }
     }
 
     pub(super) fn forget_names(&mut self) {
@@ -147,10 +176,11 @@ impl Ledger {
 
     fn append(&self, composed: &mut Composed, event: &Event) -> Option<()> {
         let day = event.at.date();
+        let tenant = *self.names.get(&event.tenant)?;
         let caller = event
             .caller
             .as_ref()
-            .map(|caller| self.caller(composed, day, caller));
+            .map(|caller| self.caller(composed, day, tenant, caller));
         let head = composed
             .heads
             .get(&event.tenant)
@@ -189,6 +219,7 @@ impl Ledger {
                 call_id: event.call_id,
                 day,
                 event: event.kind as i16,
+                tenant,
                 body: body.clone(),
             });
         }
@@ -237,7 +268,13 @@ impl Ledger {
     }
 
     /// The caller's row of that day: known, or new in this batch.
-    fn caller(&self, composed: &mut Composed, day: Date, caller: &Caller) -> KnownCaller {
+    fn caller(
+        &self,
+        composed: &mut Composed,
+        day: Date,
+        tenant: i32,
+        caller: &Caller,
+    ) -> KnownCaller {
         if let Some(known) = self.callers.get(&day).and_then(|known| known.get(caller)) {
             return *known;
         }
@@ -268,6 +305,7 @@ impl Ledger {
             day,
             writer: self.writer,
             caller: known.id,
+            tenant,
             stored,
         });
         composed.callers.insert(key, known);
@@ -282,7 +320,12 @@ impl Ledger {
             .last()
             .map(EventRow::key)
             .or(self.last);
-        self.heads.extend(composed.heads);
+        self.unsigned += composed.batch.events.len() as u64;
+        for (tenant, head) in composed.heads {
+            self.moved
+                .insert(tenant.clone(), (head.sequence, head.link));
+            self.heads.insert(tenant, head);
+        }
         self.next_caller = composed.next_caller;
         for ((day, caller), known) in composed.callers {
             self.callers.entry(day).or_default().insert(caller, known);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use time::{OffsetDateTime, UtcOffset};
 
 use super::chain::body_digest;
-use super::facts::{CallFacts, Finish};
+use super::facts::{CallFacts, Finish, Outcome};
 use crate::clock::random;
 use crate::ids::{CallId, ClientId, TenantId};
 use crate::protocol::Version;
@@ -22,6 +22,42 @@ pub(super) enum Kind {
     Refused = 3,
     /// The outcome of an event whose caller had been told that it failed.
     Corrected = 4,
+    /// A `started` that nobody will finish any more: its replica is gone or its
+    /// deadline passed. Says when that was noticed; what became of the call nobody knows.
+    Closed = 5,
+    SignIn = 16,
+    Consent = 17,
+    Revocation = 18,
+    TokenRefused = 19,
+    TokenIssued = 20,
+    Registration = 21,
+    Administration = 22,
+    Configuration = 23,
+    Service = 24,
+    Session = 25,
+    Connection = 26,
+}
+
+impl Kind {
+    /// The word in entries and filters; the first three are one entry, `call`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Started | Self::Finished | Self::Refused | Self::Corrected | Self::Closed => {
+                "call"
+            }
+            Self::SignIn => "sign_in",
+            Self::Consent => "consent",
+            Self::Revocation => "revocation",
+            Self::TokenRefused => "token_refused",
+            Self::TokenIssued => "token_issued",
+            Self::Registration => "registration",
+            Self::Administration => "administration",
+            Self::Configuration => "configuration",
+            Self::Service => "service",
+            Self::Session => "session",
+            Self::Connection => "connection",
+        }
+    }
 }
 
 /// What was done to texts so that they could be stored.
@@ -54,9 +90,11 @@ pub(super) fn storable(text: &str, max: usize, marks: &mut Marks) -> String {
     text
 }
 
-/// Who called: the key of a row of `audit_callers`.
+/// Who called: the key of a row of `audit_callers`. One that calls for two
+/// tenants has two rows, so that each tenant's readers see their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Caller {
+    pub(super) tenant: String,
     pub(super) issuer: Option<String>,
     pub(super) subject: Option<String>,
     pub(super) client: Option<String>,
@@ -91,15 +129,15 @@ pub(super) struct Event {
 /// The longest entry of the dictionary.
 const NAME_MAX: usize = 256;
 /// The longest text about a caller.
-const CALLER_MAX: usize = 1024;
+pub(super) const CALLER_MAX: usize = 1024;
 /// The longest unresolved tool name (design §10).
 const UNRESOLVED_MAX: usize = 128;
-const REASON_MAX: usize = 512;
+pub(super) const REASON_MAX: usize = 512;
 const FINDINGS_MAX: usize = 4096;
 
 impl Event {
     /// An event with nothing but its key.
-    fn bare(at: OffsetDateTime, call_id: CallId, kind: Kind, tenant: &TenantId) -> Self {
+    pub(super) fn bare(at: OffsetDateTime, call_id: CallId, kind: Kind, tenant: &TenantId) -> Self {
         Self {
             at: micros(at),
             call_id,
@@ -163,6 +201,18 @@ impl Event {
         }
     }
 
+    /// A call that was started and will not be finished, as far as anybody knows.
+    pub(super) fn closed(call_id: CallId, tenant: &str, at: OffsetDateTime, why: &str) -> Self {
+        Self {
+            outcome: Some(Outcome::Unknown.word()),
+            body: body(StoredBody {
+                reason: Some(why.to_owned()),
+                ..StoredBody::default()
+            }),
+            ..Self::bare(at, call_id, Kind::Closed, &tenant.into())
+        }
+    }
+
     /// Refusals of one client, for one reason, in one second.
     pub(super) fn counted(
         call_id: CallId,
@@ -179,6 +229,7 @@ impl Event {
         event.outcome = Some(name(outcome));
         event.measures.refused_count = Some(count);
         event.caller = client.map(|client| Caller {
+            tenant: name(tenant.as_str()),
             client: Some(storable(client.as_str(), CALLER_MAX, &mut marks)),
             ..Caller::default()
         });
@@ -248,6 +299,7 @@ impl Event {
 fn caller(facts: &CallFacts, marks: &mut Marks) -> Caller {
     let mut text = |text: &str| Some(storable(text, CALLER_MAX, marks));
     Caller {
+        tenant: name(facts.tenant.as_str()),
         issuer: text(facts.issuer.as_str()),
         subject: text(facts.subject.as_str()),
         client: text(facts.client.as_str()),
@@ -275,7 +327,7 @@ fn finish_measures(measures: &mut Measures, finish: &Finish) {
 }
 
 /// A body with its salt and digest; none where it says nothing.
-fn body(mut body: StoredBody) -> Option<StoredBody> {
+pub(super) fn body(mut body: StoredBody) -> Option<StoredBody> {
     if body == StoredBody::default() {
         return None;
     }
@@ -285,13 +337,13 @@ fn body(mut body: StoredBody) -> Option<StoredBody> {
     Some(body)
 }
 
-fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     // What the dictionary holds is the operator's or an upstream's; a mark would be lost here.
     storable(text, NAME_MAX, &mut Marks::default())
 }
 
 /// Lower-case hexadecimal digits.
-pub(super) fn hexadecimal(bytes: &[u8]) -> String {
+pub(crate) fn hexadecimal(bytes: &[u8]) -> String {
     const DIGITS: [char; 16] = [
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
     ];

@@ -11,6 +11,7 @@ use super::chain::{Digest, sha256};
 use super::event::{Marks, storable};
 use crate::ids::{CallId, ClientId, Issuer, Subject, TenantId, UpstreamId};
 use crate::protocol::Version;
+use crate::seal::Sealer;
 
 /// One `tools/call`, as it is known before dispatch.
 #[derive(Clone, Debug)]
@@ -71,12 +72,27 @@ pub struct ArgumentsRecord {
 /// An excerpt is cut to this many bytes.
 const EXCERPT_MAX: usize = 8 * 1024;
 
+/// Sealed arguments are cut to this many bytes: a batch of such calls must still fit
+/// into one statement.
+const FULL_MAX: usize = 256 * 1024;
+
 impl ArgumentsRecord {
     pub(super) const REDACTED: i16 = 1;
     /// Sealed whole.
     pub(super) const FULL: i16 = 2;
     pub(super) const DIGEST: i16 = 3;
     pub(super) const NONE: i16 = 4;
+
+    /// The word of a stored mode.
+    pub(super) fn mode_word(stored: i16) -> Option<&'static str> {
+        match stored {
+            Self::REDACTED => Some("redacted"),
+            Self::FULL => Some("full"),
+            Self::DIGEST => Some("digest"),
+            Self::NONE => Some("none"),
+            _ => None,
+        }
+    }
 
     /// Arguments as the sanitiser left them, cut to 8 KiB, and the digest of `original`.
     pub fn redacted(cleaned: &str, original: &[u8]) -> Self {
@@ -87,6 +103,23 @@ impl ArgumentsRecord {
             bytes: original.len() as u64,
             digest: Some(sha256(original)),
             excerpt: Some(excerpt),
+            marks,
+        }
+    }
+
+    /// Arguments as they came, sealed and bound to their call: whole up to 256 KiB,
+    /// marked as cut beyond. NUL and lone surrogates are bytes like any other in here.
+    pub fn full(sealer: &Sealer, call: CallId, original: &[u8]) -> Self {
+        let mut marks = Marks::default();
+        let kept = original.get(..FULL_MAX).unwrap_or(original);
+        if kept.len() < original.len() {
+            marks.0 |= Marks::CUT;
+        }
+        Self {
+            mode: Self::FULL,
+            bytes: original.len() as u64,
+            digest: Some(sha256(original)),
+            excerpt: Some(sealer.seal(kept, call.0.as_bytes())),
             marks,
         }
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::auditor::AuditFault;
 use super::event::Event;
@@ -15,7 +16,8 @@ pub enum LaneName {
     Started = 1,
     /// `finished` events: answers wait for these.
     Finished = 2,
-    /// Refusals, which never wait in a dispatched call's batch nor make it wait.
+    /// Refusals, and calls closed for want of an end: what no dispatched call's
+    /// batch waits for, nor they for it.
     Refused = 3,
 }
 
@@ -32,10 +34,16 @@ impl LaneName {
 
 /// Told what the lanes do; wired to metrics by the program.
 pub trait AuditObserver: Send + Sync + 'static {
-    /// A batch of `size` events became durable, `took` after it was begun.
-    fn batch(&self, lane: LaneName, size: usize, took: Duration);
+    /// A batch of `size` events became durable, `took` after it was begun and
+    /// `lag` after the first of them was handed over.
+    fn batch(&self, lane: LaneName, size: usize, took: Duration, lag: Duration);
     /// `events` could not be made durable in time.
     fn failure(&self, lane: LaneName, events: usize);
+    /// `events` are durable and not covered by a checkpoint. Told each second: what
+    /// stays above nothing for long means that signing has stopped.
+    fn unsigned(&self, _lane: LaneName, _events: u64) {}
+    /// An event that was to be written later is lost: too many wait already.
+    fn lost(&self, lane: LaneName);
 }
 
 /// Observes nothing.
@@ -43,8 +51,9 @@ pub trait AuditObserver: Send + Sync + 'static {
 pub struct Unobserved;
 
 impl AuditObserver for Unobserved {
-    fn batch(&self, _: LaneName, _: usize, _: Duration) {}
+    fn batch(&self, _: LaneName, _: usize, _: Duration, _: Duration) {}
     fn failure(&self, _: LaneName, _: usize) {}
+    fn lost(&self, _: LaneName) {}
 }
 
 /// What becomes of an event when its commit fails, or succeeds after its waiter was told that it failed.
@@ -66,6 +75,8 @@ pub(super) struct Job {
     pub(super) event: Event,
     pub(super) waiter: Option<oneshot::Sender<Answer>>,
     pub(super) fallback: Fallback,
+    /// When it was handed over.
+    pub(super) since: Instant,
 }
 
 impl Job {
@@ -75,6 +86,7 @@ impl Job {
             event,
             waiter: None,
             fallback: Fallback::Keep,
+            since: Instant::now(),
         }
     }
 }

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval, sleep};
 
 use super::auditor::AuditFault;
+use super::checkpoint::Signer;
 use super::compose::Composed;
 use super::event::Event;
 use super::job::{AuditObserver, Fallback, Job, LaneName};
@@ -29,6 +30,9 @@ pub(super) const BATCH_MAX: usize = 512;
 /// How long a caller waits for its event to be durable, and how long a lane
 /// works on a batch before it says that it cannot be had.
 pub(super) const BUDGET: Duration = Duration::from_secs(2);
+
+/// How long storing a checkpoint may take.
+const SIGNING: Duration = Duration::from_secs(1);
 
 /// Between attempts at work that nobody waits for any more.
 const LATER: Duration = Duration::from_millis(250);
@@ -63,6 +67,7 @@ impl Lane {
         clock: SharedClock,
         observer: Arc<dyn AuditObserver>,
         refusals: Option<Arc<Refusals>>,
+        signer: Option<Arc<Signer>>,
     ) -> Self {
         Self {
             name,
@@ -70,7 +75,7 @@ impl Lane {
             observer,
             healthy: Arc::new(AtomicBool::new(true)),
             refusals,
-            writer: Writer::new(name, replica, clock, store.audit_connection()),
+            writer: Writer::new(name, replica, clock, store.audit_connection(), signer),
             unresolved: None,
             kept: Vec::new(),
         }
@@ -82,10 +87,9 @@ impl Lane {
         let mut second = each_second();
         loop {
             let waiting = self.unresolved.is_some() || !self.kept.is_empty();
-            let counting = self.refusals.is_some();
             let closed = tokio::select! {
                 received = inbox.recv_many(&mut jobs, BATCH_MAX) => received == 0,
-                _ = second.tick(), if counting => { self.keep_counts(false); false }
+                _ = second.tick() => { self.keep_counts(false); self.sign(false).await; false }
                 () = sleep(LATER), if waiting => false,
             };
             if closed {
@@ -98,6 +102,7 @@ impl Lane {
         for _ in 0..2 {
             while self.settle(&mut jobs).await && !self.kept.is_empty() {}
         }
+        self.sign(true).await;
         if !self.kept.is_empty() || self.unresolved.is_some() {
             tracing::error!(
                 lane = self.name.name(),
@@ -107,6 +112,22 @@ impl Lane {
             );
         }
         self.writer.close().await;
+    }
+
+    /// Signs what is durable. While the database is away there is nothing to sign,
+    /// and callers must not wait for the attempt.
+    async fn sign(&mut self, last: bool) {
+        if last || self.healthy.load(Ordering::Relaxed) {
+            let until = Instant::now() + SIGNING;
+            if let Err(fault) = self.writer.sign(last, until).await {
+                tracing::warn!(
+                    lane = self.name.name(),
+                    error = %fault,
+                    "A checkpoint could not be stored; it is tried again in a second."
+                );
+            }
+        }
+        self.observer.unsigned(self.name, self.writer.unsigned());
     }
 
     /// One round: first what is in doubt, then what was kept, then `jobs`,
@@ -145,7 +166,9 @@ impl Lane {
             let once = !self.healthy.load(Ordering::Relaxed);
             match self.writer.write(&part, until, once).await {
                 Ok(()) => {
-                    self.observer.batch(self.name, part.len(), begun.elapsed());
+                    let first = part.iter().map(|job| job.since).min().unwrap_or(begun);
+                    self.observer
+                        .batch(self.name, part.len(), begun.elapsed(), first.elapsed());
                     self.answer(part);
                 }
                 Err(Failed::Poisoned(_)) if part.len() > 1 => {
@@ -264,6 +287,7 @@ impl Lane {
         if self.kept.len() < KEPT_MAX {
             self.kept.push(job);
         } else {
+            self.observer.lost(self.name);
             tracing::error!(
                 lane = self.name.name(),
                 call.id = %job.event.call_id,

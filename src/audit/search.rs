@@ -3,7 +3,8 @@
 use serde::Serialize;
 use time::OffsetDateTime;
 
-use super::event::{Marks, hexadecimal};
+use super::act::ActKind;
+use super::event::{Kind, Marks, hexadecimal};
 use super::facts::ArgumentsRecord;
 use crate::ids::CallId;
 use crate::protocol::Version;
@@ -33,6 +34,39 @@ pub struct Filter {
     pub trace_id: Option<String>,
     /// The call.
     pub call_id: Option<CallId>,
+    /// What sort of entries.
+    pub kinds: Kinds,
+}
+
+/// What sort of entries are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Kinds {
+    /// Calls.
+    #[default]
+    Calls,
+    /// Acts of one kind.
+    Acts(ActKind),
+    /// Everything.
+    Any,
+}
+
+impl Kinds {
+    /// `call`, `any`, or the word of an act.
+    pub fn of_word(word: &str) -> Option<Self> {
+        match word {
+            "call" => Some(Self::Calls),
+            "any" => Some(Self::Any),
+            _ => ActKind::of_word(word).map(Self::Acts),
+        }
+    }
+
+    fn events(self) -> Option<Vec<i16>> {
+        match self {
+            Self::Calls => Some(vec![Kind::Started as i16, Kind::Refused as i16]),
+            Self::Acts(kind) => Some(vec![kind.number()]),
+            Self::Any => None,
+        }
+    }
 }
 
 /// A call as it is shown: flat, and whole once it has ended.
@@ -46,7 +80,12 @@ pub struct Entry {
     /// The first call of the exchange, where this is a later round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_call_id: Option<CallId>,
-    /// The tenant.
+    /// `call`, or what sort of act.
+    pub kind: &'static str,
+    /// What was done, where it is an act.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<String>,
+    /// The tenant; empty for an act that belongs to none.
     pub tenant: String,
     /// `iss`; absent once erased, as is everything else about the caller.
     pub issuer: Option<String>,
@@ -113,9 +152,12 @@ pub struct Entry {
     /// `redacted`, `full`, `digest` or `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments_mode: Option<&'static str>,
-    /// The excerpt.
+    /// The excerpt; sealed where the mode is `full`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<String>,
+    /// Facts about an act, as JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
     /// Bytes of the arguments as they came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments_bytes: Option<i32>,
@@ -199,6 +241,7 @@ impl Filter {
             finding: self.finding.clone(),
             trace_id,
             call_ids: self.call_id.map(|id| vec![id]),
+            events: self.kinds.events(),
             before: None,
             after: None,
         })
@@ -209,7 +252,23 @@ impl From<CallRow> for Entry {
     fn from(row: CallRow) -> Self {
         let refused = row.outcome == "refused" || row.outcome.starts_with("refused:");
         let marks = row.marks.unwrap_or_default();
+        let act = ActKind::ALL
+            .into_iter()
+            .find(|kind| kind.number() == row.event);
+        let (tool, action) = if act.is_some() {
+            (None, row.tool)
+        } else {
+            (row.tool, None)
+        };
+        let (arguments, details) = if act.is_some() {
+            (None, row.arguments)
+        } else {
+            (row.arguments, None)
+        };
         Self {
+            kind: act.map_or("call", ActKind::word),
+            action,
+            details,
             time: row.at,
             call_id: CallId(row.call_id),
             first_call_id: row.linked_call_id.map(CallId),
@@ -228,7 +287,7 @@ impl From<CallRow> for Entry {
                 .map(|version| version.era().name()),
             version: row.version,
             upstream: row.upstream,
-            tool: row.tool,
+            tool,
             upstream_tool: row.upstream_tool,
             decision: if refused { "refused" } else { "allowed" },
             outcome: row.outcome,
@@ -240,8 +299,8 @@ impl From<CallRow> for Entry {
             request_bytes: row.request_bytes,
             response_bytes: row.response_bytes,
             findings: row.findings,
-            arguments_mode: row.arguments_mode.and_then(mode),
-            arguments: row.arguments,
+            arguments_mode: row.arguments_mode.and_then(ArgumentsRecord::mode_word),
+            arguments,
             arguments_bytes: row.arguments_bytes,
             arguments_digest: row.arguments_digest.as_deref().map(hexadecimal),
             escaped: marks & Marks::NUL_ESCAPED != 0,
@@ -250,16 +309,6 @@ impl From<CallRow> for Entry {
             definition_digest: row.definition_digest,
             config_digest: row.configuration_digest,
         }
-    }
-}
-
-fn mode(stored: i16) -> Option<&'static str> {
-    match stored {
-        ArgumentsRecord::REDACTED => Some("redacted"),
-        ArgumentsRecord::FULL => Some("full"),
-        ArgumentsRecord::DIGEST => Some("digest"),
-        ArgumentsRecord::NONE => Some("none"),
-        _ => None,
     }
 }
 

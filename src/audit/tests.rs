@@ -1,10 +1,14 @@
 //! The audit against a real Postgres.
 
+mod acted;
 mod chained;
+mod erased;
 mod found;
 mod measured;
 mod recorded;
+mod recovered;
 mod refused;
+mod tampered;
 mod unavailable;
 
 use std::sync::Arc;
@@ -18,6 +22,7 @@ use super::{
 use crate::clock::{Clock, SystemClock, new_call_id, new_replica_id};
 use crate::ids::CallId;
 use crate::protocol::Version;
+use crate::seal::Keys;
 use crate::store::Store;
 
 /// Notes what the lanes do.
@@ -28,12 +33,16 @@ struct Noted {
 }
 
 impl AuditObserver for Noted {
-    fn batch(&self, lane: LaneName, size: usize, _: Duration) {
+    fn batch(&self, lane: LaneName, size: usize, _: Duration, _: Duration) {
         self.batches.lock().unwrap().push((lane, size));
     }
 
     fn failure(&self, lane: LaneName, events: usize) {
         self.failures.lock().unwrap().push((lane, events));
+    }
+
+    fn lost(&self, lane: LaneName) {
+        panic!("an event of {} is lost", lane.name());
     }
 }
 
@@ -57,8 +66,14 @@ fn auditor_with(store: &Store, queue: usize) -> (Auditor, Arc<Noted>) {
         replica: new_replica_id(&SystemClock),
         observer: Arc::<Noted>::clone(&noted),
         queue,
+        keys: Some(keys()),
     });
     (auditor, noted)
+}
+
+/// The keys of every test.
+fn keys() -> Keys {
+    Keys::parse("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f").unwrap()
 }
 
 const ARGUMENTS: &str = r#"{"customer":"Joe","since":"2026-01-01"}"#;

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use std::sync::Arc;
+
+use super::checkpoint::{Signer, Signing};
 use super::compose::{Composed, Ledger};
 use super::event::Event;
 use super::job::{Job, LaneName};
 use crate::clock::SharedClock;
 use crate::ids::ReplicaId;
 use crate::store::StoreError;
+use crate::store::audit_checkpoints::CheckpointRow;
 use crate::store::audit_events::AuditConnection;
 
 /// Between the first attempts; doubles up to [`PAUSE_MAX`].
@@ -50,6 +54,9 @@ pub(super) struct Writer {
     // Known once the writer is registered, which takes a database.
     ledger: Option<Ledger>,
     generation: u64,
+    signer: Option<Arc<Signer>>,
+    signing: Signing,
+    erasures: i64,
 }
 
 impl Writer {
@@ -58,8 +65,12 @@ impl Writer {
         replica: ReplicaId,
         clock: SharedClock,
         connection: AuditConnection,
+        signer: Option<Arc<Signer>>,
     ) -> Self {
         Self {
+            signer,
+            signing: Signing::default(),
+            erasures: 0,
             lane,
             replica,
             clock,
@@ -206,6 +217,7 @@ impl Writer {
             }
             _ => {
                 self.ledger = Some(Ledger::new(id));
+                self.signing = Signing::default();
                 Memory::Lost
             }
         };
@@ -251,6 +263,87 @@ impl Writer {
             // Refused for its values: so it was the first time.
             Err(StoreError::Rejected { .. }) => Ok(Settled::Missing),
             Err(_) => Err(composed),
+        }
+    }
+
+    /// Events that are durable and that no checkpoint covers yet.
+    pub(super) fn unsigned(&self) -> u64 {
+        self.ledger.as_ref().map_or(0, Ledger::unsigned)
+    }
+
+    /// Signs where the chains stand, in as many checkpoints as it takes. With `last`
+    /// the writer's final one is among them, whether or not anything moved.
+    pub(super) async fn sign(&mut self, last: bool, until: Instant) -> Result<(), StoreError> {
+        let Some(signer) = self.signer.clone() else {
+            return Ok(());
+        };
+        if !self.has_to_sign(last) {
+            return self.notice_erasures(until).await;
+        }
+        while !self.signing.ended && self.has_to_sign(last) {
+            self.register(until).await?;
+            let Some(ledger) = &self.ledger else {
+                return Ok(());
+            };
+            let who = (ledger.writer(), self.replica.0, self.lane as i16);
+            let now = self.clock.now();
+            self.signing
+                .compose(&signer, who, now, ledger.moved(), last)
+                .map_err(|_| StoreError::Inconsistent("signing key"))?;
+            self.store_checkpoint(until).await?;
+        }
+        Ok(())
+    }
+
+    fn has_to_sign(&self, last: bool) -> bool {
+        let moved = |ledger: &Ledger| last || !ledger.moved().is_empty();
+        self.signing.pending.is_some() || self.ledger.as_ref().is_some_and(moved)
+    }
+
+    async fn store_checkpoint(&mut self, until: Instant) -> Result<(), StoreError> {
+        let Some((checkpoint, token)) = &self.signing.pending else {
+            return Ok(());
+        };
+        let row = CheckpointRow {
+            day: checkpoint.time().date(),
+            writer: checkpoint.writer,
+            number: checkpoint.number,
+            at: checkpoint.time(),
+            token: token.clone(),
+        };
+        let erasures = self.connection.insert_checkpoint(&row, until).await?;
+        let Some((checkpoint, token)) = self.signing.advance() else {
+            return Ok(());
+        };
+        // Whoever can rewrite the tables cannot rewrite the log as well.
+        tracing::info!(
+            checkpoint = %token,
+            lane = self.lane.name(),
+            "The audit's chains are signed."
+        );
+        if let Some(ledger) = &mut self.ledger {
+            ledger.signed(&checkpoint.chains);
+        }
+        self.forget_erased(erasures);
+        Ok(())
+    }
+
+    /// A writer that has nothing to sign learns of erasures all the same.
+    async fn notice_erasures(&mut self, until: Instant) -> Result<(), StoreError> {
+        if self.ledger.is_some() {
+            let erasures = self.connection.count_erasures(until).await?;
+            self.forget_erased(erasures);
+        }
+        Ok(())
+    }
+
+    /// A caller that was erased must not be referred to again.
+    fn forget_erased(&mut self, erasures: i64) {
+        if erasures != self.erasures {
+            self.erasures = erasures;
+            if let Some(ledger) = &mut self.ledger {
+                ledger.forget_callers();
+            }
         }
     }
 

@@ -1,19 +1,22 @@
 //! `toolgate audit`: the record of every call.
 
-use std::fmt::Write as _;
-use std::path::PathBuf;
+mod erase;
+mod export;
+mod filters;
+mod keys;
+mod maintain;
+mod verify;
+
 use std::process::ExitCode;
 
-use anyhow::Context;
 use clap::{Args, Subcommand};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 use crate::app;
-use crate::audit::{self, Entry, Filter, Tail};
+use crate::audit::{self, Act, ActKind, Entry, Kinds, Tail};
 use crate::clock::{Clock, SystemClock};
-use crate::config::Interval;
-use crate::ids::CallId;
+use crate::seal::{Label, Sealer};
+
+use filters::{Filters, id, print_entry};
 
 /// `toolgate audit`
 #[derive(Debug, Subcommand)]
@@ -21,55 +24,65 @@ pub(super) enum Command {
     /// Follows the calls as they are recorded.
     ///
     /// Example: toolgate audit tail --config toolgate.yaml --tenant acme
-    Tail(Options),
+    Tail(TailOptions),
     /// Finds calls. Newest first; `--cursor` of the last line continues.
     ///
     /// Example: toolgate audit search --config toolgate.yaml --outcome refused:visibility --since 1h
-    Search(Options),
+    Search(SearchOptions),
+    /// Makes the daily partitions of the next seven days, empties the default
+    /// partition, drops what is beyond `audit.retention`. For the tables' owner; at
+    /// least once a day, such as by a `CronJob`. May run at any time.
+    ///
+    /// Example: toolgate audit maintain --config toolgate.yaml --json
+    Maintain(maintain::Options),
+    /// Writes out everything, oldest first, as JSON lines or CSV. `--after` with the last
+    /// cursor that was printed goes on from there.
+    ///
+    /// Example: toolgate audit export --config toolgate.yaml --format csv --since 24h > calls.csv
+    Export(export::Options),
+    /// Computes every digest, link and signature anew and names what does not fit. Exit
+    /// code 0: all is whole. 2: something was altered. 3: nothing was, but a tail is
+    /// unsigned or a writer never closed, as after a crash. 1: there is no result.
+    ///
+    /// Example: toolgate audit verify --config toolgate.yaml --since 2026-07-01 --checkpoints toolgate.log
+    Verify(verify::Options),
+    /// Erases who somebody was and what their calls said, everywhere; that something
+    /// happened stays, and the chains still verify. For the tables' owner.
+    ///
+    /// Example: toolgate audit erase --config toolgate.yaml --subject alice@example.com --dry-run
+    Erase(erase::Options),
+    /// Prints the public keys that verify checkpoints, as a JWK set. Keep it somewhere
+    /// that the database's owner cannot write, and beyond the life of the keys.
+    ///
+    /// Example: toolgate audit keys --config toolgate.yaml > audit-keys.json
+    Keys(keys::Options),
 }
 
-/// Which calls, and how they are printed.
+/// `toolgate audit tail`
 #[derive(Debug, Args)]
-pub(super) struct Options {
-    /// The configuration file.
-    #[arg(long, short, default_value = "toolgate.yaml")]
-    config: PathBuf,
-    /// From then on: a time such as 2026-07-28T12:00:00Z, or how long ago, such as 1h.
+pub(super) struct TailOptions {
+    #[command(flatten)]
+    filters: Filters,
+    /// One JSON object a line.
     #[arg(long)]
-    since: Option<String>,
-    /// Until then.
-    #[arg(long)]
-    until: Option<String>,
-    /// Only this tenant.
-    #[arg(long)]
-    tenant: Option<String>,
-    /// Only this subject.
-    #[arg(long)]
-    subject: Option<String>,
-    /// Only this client.
-    #[arg(long)]
-    client: Option<String>,
-    /// Only this tool, by exposed name.
-    #[arg(long)]
-    tool: Option<String>,
-    /// Only this outcome, such as ok, `tool_error` or refused:limit.
-    #[arg(long)]
-    outcome: Option<String>,
-    /// Only calls in whose results this was found, such as `github_token`.
-    #[arg(long)]
-    finding: Option<String>,
-    /// Only this trace.
-    #[arg(long)]
-    trace_id: Option<String>,
-    /// Only this call.
-    #[arg(long)]
-    call_id: Option<String>,
+    json: bool,
+}
+
+/// `toolgate audit search`
+#[derive(Debug, Args)]
+pub(super) struct SearchOptions {
+    #[command(flatten)]
+    filters: Filters,
     /// At most so many.
     #[arg(long, default_value_t = 100)]
     limit: u32,
     /// Continues behind an earlier page.
     #[arg(long)]
     cursor: Option<String>,
+    /// Opens arguments that were sealed (`audit.arguments: full`). Needs the keys file,
+    /// and is put on record itself.
+    #[arg(long)]
+    open: bool,
     /// One JSON object a line.
     #[arg(long)]
     json: bool,
@@ -82,19 +95,32 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Search(options) => search(options).await,
         Command::Tail(options) => tail(options).await,
+        Command::Maintain(options) => maintain::run(options).await,
+        Command::Export(options) => export::run(options).await,
+        Command::Verify(options) => verify::run(options).await,
+        Command::Erase(options) => erase::run(options).await,
+        Command::Keys(options) => keys::run(&options),
     }
 }
 
-async fn search(options: Options) -> anyhow::Result<ExitCode> {
-    let store = app::reader(&super::check::load(&options.config)?).await?;
-    let cursor = options
-        .cursor
-        .as_deref()
-        .map(str::parse)
-        .transpose()
-        .context("--cursor is no UUID")?
-        .map(CallId);
-    let page = audit::search(&store, &filter(&options)?, cursor, options.limit).await?;
+async fn search(options: SearchOptions) -> anyhow::Result<ExitCode> {
+    let loaded = super::check::load(&options.filters.config)?;
+    let store = app::patient_reader(&loaded).await?;
+    let cursor = id(options.cursor.as_deref(), "--cursor")?;
+    let filter = options.filters.filter(Kinds::Calls)?;
+    let mut page = audit::search(&store, &filter, cursor, options.limit).await?;
+    if options.open {
+        let keys = app::keys(&loaded.config)?;
+        // First on record, then read.
+        let act = Act::new(ActKind::ADMINISTRATION, "audit.open")
+            .actor(app::operator())
+            .detail("entries", page.entries.len());
+        app::record(&loaded, &act).await?;
+        let sealer = keys.sealer(Label::AuditBody);
+        for entry in &mut page.entries {
+            open(&sealer, entry);
+        }
+    }
     for entry in &page.entries {
         print_entry(entry, options.json)?;
     }
@@ -104,92 +130,24 @@ async fn search(options: Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-async fn tail(options: Options) -> anyhow::Result<ExitCode> {
-    let store = app::reader(&super::check::load(&options.config)?).await?;
-    let mut tail = Tail::new(&filter(&options)?, SystemClock.now())?;
+fn open(sealer: &Sealer, entry: &mut Entry) {
+    match audit::open(sealer, entry) {
+        None => {}
+        Some(Ok(arguments)) => {
+            entry.arguments = Some(String::from_utf8_lossy(&arguments).into_owned());
+        }
+        Some(Err(fault)) => eprintln!("{}: {fault}", entry.call_id),
+    }
+}
+
+async fn tail(options: TailOptions) -> anyhow::Result<ExitCode> {
+    let store = app::reader(&super::check::load(&options.filters.config)?).await?;
+    let filter = options.filters.filter(Kinds::Calls)?;
+    let mut tail = Tail::new(&filter, SystemClock.now())?;
     loop {
         for entry in tail.next(&store, SystemClock.now()).await? {
             print_entry(&entry, options.json)?;
         }
         tokio::time::sleep(FOLLOW).await;
     }
-}
-
-fn filter(options: &Options) -> anyhow::Result<Filter> {
-    let call_id = options
-        .call_id
-        .as_deref()
-        .map(str::parse)
-        .transpose()
-        .context("--call-id is no UUID")?
-        .map(CallId);
-    Ok(Filter {
-        since: options
-            .since
-            .as_deref()
-            .map(moment)
-            .transpose()
-            .context("--since")?,
-        until: options
-            .until
-            .as_deref()
-            .map(moment)
-            .transpose()
-            .context("--until")?,
-        tenant: options.tenant.clone(),
-        subject: options.subject.clone(),
-        client: options.client.clone(),
-        tool: options.tool.clone(),
-        outcome: options.outcome.clone(),
-        finding: options.finding.clone(),
-        trace_id: options.trace_id.clone(),
-        call_id,
-    })
-}
-
-/// A time, or how long ago.
-fn moment(text: &str) -> anyhow::Result<OffsetDateTime> {
-    if let Ok(ago) = text.parse::<Interval>() {
-        return Ok(SystemClock.now() - ago.0);
-    }
-    OffsetDateTime::parse(text, &Rfc3339)
-        .context("write a time such as 2026-07-28T12:00:00Z, or how long ago, such as 1h")
-}
-
-fn print_entry(entry: &Entry, json: bool) -> anyhow::Result<()> {
-    if json {
-        println!("{}", serde_json::to_string(entry)?);
-    } else {
-        println!("{}", line(entry));
-    }
-    Ok(())
-}
-
-/// A call as one line for people.
-fn line(entry: &Entry) -> String {
-    let text = |part: &Option<String>| part.clone().unwrap_or_else(|| "-".to_owned());
-    let mut line = format!(
-        "{}  {:<18} {:<10} {:<24} {}",
-        entry.time.format(&Rfc3339).unwrap_or_default(),
-        entry.outcome,
-        entry.tenant,
-        text(&entry.subject),
-        text(&entry.tool),
-    );
-    if let Some(took) = entry.duration_ms {
-        let _ = write!(line, "  {took:.1} ms");
-    }
-    if entry.count > 1 {
-        let _ = write!(line, "  {} times", entry.count);
-    }
-    for (name, part) in [
-        ("", &entry.reason),
-        ("found ", &entry.findings),
-        ("arguments ", &entry.arguments),
-    ] {
-        if let Some(part) = part.as_ref().filter(|part| !part.is_empty()) {
-            let _ = write!(line, "  {name}{part}");
-        }
-    }
-    line
 }

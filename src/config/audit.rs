@@ -30,6 +30,8 @@ pub enum ArgumentsMode {
     /// Cleaned like a result, cut to 8 KiB.
     #[default]
     Redacted,
+    /// As they came, sealed with the deployment's keys: readable by auditors alone.
+    Full,
     /// A digest alone.
     Digest,
     /// Nothing.

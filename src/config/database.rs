@@ -24,8 +24,34 @@ pub struct Database {
     pub connections: u32,
     /// Connections for writing the audit.
     pub audit_connections: u32,
+    /// As whom the audit is written.
+    pub audit: AuditDatabase,
     /// How long a statement or a connection may take.
     pub timeout: Interval,
+}
+
+/// `database.audit`
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AuditDatabase {
+    /// Connection string of a login that may only insert into the audit. May hold
+    /// a password: prefer `writer_url_file`.
+    pub writer_url: Option<Secret<String>>,
+    /// File with that connection string.
+    pub writer_url_file: Option<PathBuf>,
+    /// What if the audit could only be written by a login that could alter it.
+    pub roles: Separation,
+}
+
+/// `database.audit.roles`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Separation {
+    /// It is written, and the start says so.
+    #[default]
+    Preferred,
+    /// Calls are refused.
+    Required,
 }
 
 /// `database.embedded`
@@ -45,6 +71,7 @@ impl Default for Database {
             embedded: None,
             connections: 8,
             audit_connections: 4,
+            audit: AuditDatabase::default(),
             timeout: Interval::seconds(2),
         }
     }
@@ -73,6 +100,7 @@ impl Database {
                 check.within(key, |check| validate_connection(url, check));
             }
         }
+        check.within("audit", |check| self.validate_audit(check));
         if self.embedded.is_some() && self.direct_url.is_some() {
             check.within("direct_url", |check| {
                 check.fault("has no meaning beside `embedded`", "remove it");
@@ -81,6 +109,31 @@ impl Database {
         check.positive("connections", u64::from(self.connections));
         check.positive("audit_connections", u64::from(self.audit_connections));
         check.lasting("timeout", self.timeout);
+    }
+
+    fn validate_audit(&self, check: &mut Check<'_>) {
+        let audit = &self.audit;
+        if let Some(url) = &audit.writer_url {
+            check.within("writer_url", |check| validate_connection(url, check));
+        }
+        let given = audit.writer_url.is_some() || audit.writer_url_file.is_some();
+        if given && self.embedded.is_some() {
+            check.fault("has no meaning beside `embedded`", "remove it");
+        }
+        if audit.writer_url.is_some() && audit.writer_url_file.is_some() {
+            check.fault(
+                "names more than one login",
+                "keep one of `writer_url_file` and `writer_url`",
+            );
+        }
+        if audit.roles == Separation::Required && self.direct_url.is_some() && !given {
+            check.within("roles", |check| {
+                check.fault(
+                    "cannot be had over `url` beside `direct_url`: a transaction pooler keeps no roles",
+                    "give `writer_url_file`",
+                );
+            });
+        }
     }
 }
 

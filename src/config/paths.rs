@@ -25,6 +25,7 @@ impl Config {
         let mut paths = Vec::new();
         paths.extend(&mut self.keys_file);
         paths.extend(&mut self.database.url_file);
+        paths.extend(&mut self.database.audit.writer_url_file);
         paths.extend(self.database.embedded.as_mut().map(|e| &mut e.data_dir));
         paths.extend(&mut self.outgoing.ca_file);
         for provider in self.identity_providers.values_mut() {
@@ -54,6 +55,7 @@ mod tests {
         assert_eq!(
             files,
             [
+                "database.audit.writer_url_file",
                 "database.embedded.data_dir",
                 "database.url_file",
                 "identity_providers.*.jwks_file",

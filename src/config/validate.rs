@@ -7,6 +7,7 @@ use super::{Config, identity_providers};
 pub(super) fn validate(config: &Config, check: &mut Check<'_>) {
     check.within("server", |check| config.server.validate(check));
     check.within("database", |check| config.database.validate(check));
+    check.within("audit", |check| config.audit.validate(check));
     validate_keys_file(config, check);
     check.within("streams", |check| config.streams.validate(check));
     check.within("edge", |check| config.edge.validate(check));

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer};
+use time::Date;
+use time::macros::format_description;
 
 /// A rate: `100/s`, `20/m`, `5/h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,6 +118,20 @@ impl FromStr for ByteSize {
     }
 }
 
+/// A day of the calendar: `2026-07-28`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Day(pub Date);
+
+impl FromStr for Day {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Date::parse(text, format_description!("[year]-[month]-[day]"))
+            .map(Self)
+            .map_err(|_| "is no day; write such as `2026-07-28`".to_owned())
+    }
+}
+
 macro_rules! from_text {
     ($($name:ident),*) => {$(
         impl<'de> Deserialize<'de> for $name {
@@ -126,4 +142,4 @@ macro_rules! from_text {
         }
     )*};
 }
-from_text!(Rate, Interval, ByteSize);
+from_text!(Rate, Interval, ByteSize, Day);

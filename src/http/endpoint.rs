@@ -1,6 +1,8 @@
 //! The MCP endpoint: from a request to what `mcp` is asked, and from its answer
 //! to a response. The order of checks is `rules.md` §1.2.
 
+mod caller;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,12 +16,11 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::identity::IdentityFault;
 use crate::ids::TenantId;
 use crate::mcp::{self, Accept, Answer, Inbound, McpHeaders, Reply};
 use crate::tenancy::{self, TenantContext};
 
-use super::base::{metadata_url, resource};
+use super::base::metadata_url;
 use super::bearer::{self, Challenge};
 use super::edge::CallerAddress;
 use super::{Edge, Snapshot, sse};
@@ -85,7 +86,7 @@ async fn handle(
             Ok(body) => site.edge.server.post(inbound, body).await,
             Err(response) => return response,
         },
-        Method::DELETE => site.edge.server.delete(inbound).await,
+        Method::DELETE => site.ended(inbound).await,
         Method::GET => site.edge.server.get(inbound).await,
         _ => Reply {
             allow: Some(ALLOW),
@@ -106,48 +107,6 @@ struct Site {
 }
 
 impl Site {
-    /// The caller, or the challenge. A failure spends the address's bucket.
-    async fn authenticated(&self, headers: &HeaderMap) -> Result<TenantContext, Response> {
-        let Some(token) = bearer::token(headers) else {
-            return Err(self.challenged(Challenge::NoToken, "no token"));
-        };
-        let resource = resource(&self.base, self.tenant.as_ref());
-        let principal = match self.snapshot.identity.verify(token, &resource).await {
-            Ok(principal) => principal,
-            Err(IdentityFault::KeysUnavailable { .. }) => return Err(keys_unavailable()),
-            Err(fault) => {
-                if let IdentityFault::TenantNotTrusted {
-                    provider,
-                    subject,
-                    tenant,
-                } = &fault
-                {
-                    // The token is genuine: the provider is set up wrongly, or reaches too far.
-                    tracing::warn!(identity_provider = %provider, %subject, tenant.claimed = %tenant, "A provider's token claims a tenant that the provider is not trusted for.");
-                }
-                return Err(
-                    self.challenged(Challenge::InvalidToken(&fault.to_string()), fault.reason())
-                );
-            }
-        };
-        tenancy::resolve(principal, self.tenant.as_ref(), &self.snapshot.tenants).map_err(
-            |refusal| {
-                self.challenged(
-                    Challenge::InvalidToken(&refusal.to_string()),
-                    refusal.reason(),
-                )
-            },
-        )
-    }
-
-    fn challenged(&self, why: Challenge<'_>, reason: &'static str) -> Response {
-        self.edge.metrics.authentication_failure(reason);
-        if let Err(wait) = self.snapshot.edge.charge(self.address) {
-            return too_many(wait);
-        }
-        bearer::unauthorized(why, &metadata_url(&self.base, self.tenant.as_ref()))
-    }
-
     fn inbound(&self, context: TenantContext, headers: &HeaderMap, accept: Accept) -> Inbound {
         let current = Arc::clone(&self.edge.current);
         let tenant = self.tenant.clone();

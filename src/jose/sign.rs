@@ -74,6 +74,18 @@ impl SigningKey {
         Self::from_pkcs8(&pkcs8)
     }
 
+    /// The Ed25519 key of a seed (RFC 8032 §5.1.5): the same seed, the same key.
+    ///
+    /// # Errors
+    /// When the cryptographic library fails.
+    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, SigningFault> {
+        let pkcs8 = Ed25519KeyPair::from_seed_unchecked(seed)
+            .map_err(|_| SigningFault::Library)?
+            .to_pkcs8v1()
+            .map_err(|_| SigningFault::Library)?;
+        Self::from_pkcs8(pkcs8.as_ref())
+    }
+
     /// A key from PKCS#8 DER.
     ///
     /// # Errors

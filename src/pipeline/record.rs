@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::arguments::ValidCall;
-use crate::audit::{ArgumentsRecord, CallFacts, Finish, Outcome};
+use crate::audit::{ArgumentsRecord, Auditor, CallFacts, Finish, Outcome};
 use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Audit, Durability};
@@ -129,14 +129,16 @@ impl Record {
         call: &ValidCall,
         sanitizer: &Sanitizer,
         rules: &TenantRules,
+        auditor: &Auditor,
     ) {
-        self.facts.arguments = kept(self.arguments, call.arguments(), sanitizer, rules);
+        self.facts.arguments =
+            self.kept(self.arguments, call.arguments(), sanitizer, rules, auditor);
     }
 
     /// The arguments of a call that was refused. Where the tool is not known, its
     /// rules are not either: no more than the digest is kept, and hidden and
     /// missing tools read alike.
-    pub(super) fn keep_refused(&mut self, call: &Call, sanitizer: &Sanitizer) {
+    pub(super) fn keep_refused(&mut self, call: &Call, sanitizer: &Sanitizer, auditor: &Auditor) {
         let Some(arguments) = &call.arguments else {
             return;
         };
@@ -144,7 +146,28 @@ impl Record {
             ArgumentsMode::Redacted if self.tool.is_none() => ArgumentsMode::Digest,
             mode => mode,
         };
-        self.facts.arguments = kept(mode, arguments, sanitizer, call.context.rules());
+        let rules = call.context.rules();
+        self.facts.arguments = self.kept(mode, arguments, sanitizer, rules, auditor);
+    }
+
+    fn kept(
+        &self,
+        mode: ArgumentsMode,
+        arguments: &Json,
+        sanitizer: &Sanitizer,
+        rules: &TenantRules,
+        auditor: &Auditor,
+    ) -> ArgumentsRecord {
+        let original = arguments.as_str().as_bytes();
+        match mode {
+            ArgumentsMode::Redacted => {
+                let (clean, _) = sanitizer.arguments(arguments, rules.sanitize());
+                ArgumentsRecord::redacted(clean.as_str(), original)
+            }
+            ArgumentsMode::Full => auditor.full_arguments(self.facts.call_id, original),
+            ArgumentsMode::Digest => ArgumentsRecord::digest(original),
+            ArgumentsMode::None => ArgumentsRecord::none(original),
+        }
     }
 
     pub(super) fn facts(&self) -> &CallFacts {
@@ -249,23 +272,6 @@ impl Record {
         for (label, finding) in self.all_findings(outcome).iter() {
             metrics.findings(label, finding.count);
         }
-    }
-}
-
-fn kept(
-    mode: ArgumentsMode,
-    arguments: &Json,
-    sanitizer: &Sanitizer,
-    rules: &TenantRules,
-) -> ArgumentsRecord {
-    let original = arguments.as_str().as_bytes();
-    match mode {
-        ArgumentsMode::Redacted => {
-            let (clean, _) = sanitizer.arguments(arguments, rules.sanitize());
-            ArgumentsRecord::redacted(clean.as_str(), original)
-        }
-        ArgumentsMode::Digest => ArgumentsRecord::digest(original),
-        ArgumentsMode::None => ArgumentsRecord::none(original),
     }
 }
 

@@ -9,6 +9,7 @@ use zeroize::Zeroize;
 
 use super::{Label, Sealer};
 use crate::clock;
+use crate::secret::Secret;
 
 /// The deployment's keys: the first seals, all open. Prints as its number of keys.
 #[derive(Clone)]
@@ -85,6 +86,23 @@ impl Keys {
     /// What seals and opens for one use. A text sealed for one use opens for no other.
     pub fn sealer(&self, label: Label) -> Sealer {
         Sealer::new(self.clone(), label)
+    }
+
+    /// 32 bytes of each key for one use, the sealing key's first: seeds of signing
+    /// keys. No sealed text shares them: its keys are derived with a longer label.
+    pub fn seeds(&self, label: Label) -> Vec<Secret<[u8; 32]>> {
+        let seed = |key: &Key| {
+            let mut seed = [0; 32];
+            key.prk
+                .expand(&[label.info(), b"\0seed"], Length(seed.len()))
+                .ok()?
+                .fill(&mut seed)
+                .ok()?;
+            let secret = Secret::new(seed);
+            seed.zeroize();
+            Some(secret)
+        };
+        self.0.iter().filter_map(seed).collect()
     }
 
     pub(super) fn first(&self) -> Option<&Key> {
@@ -170,6 +188,22 @@ mod tests {
             Keys::parse(&text).unwrap_err(),
             KeysFault::Repeated { line: 2 }
         );
+    }
+
+    #[test]
+    fn every_key_gives_a_seed_of_its_own_for_each_use() {
+        let keys = Keys::parse(&format!("{A}\n{B}")).unwrap();
+        let seeds = |label| -> Vec<[u8; 32]> {
+            keys.seeds(label)
+                .iter()
+                .map(|seed| *seed.expose())
+                .collect()
+        };
+        let checkpoint = seeds(Label::Checkpoint);
+        assert_eq!(checkpoint.len(), 2);
+        assert_ne!(checkpoint[0], checkpoint[1]);
+        assert_eq!(checkpoint, seeds(Label::Checkpoint));
+        assert_ne!(checkpoint[0], seeds(Label::Cookie)[0]);
     }
 
     #[test]

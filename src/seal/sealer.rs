@@ -43,7 +43,7 @@ pub enum Label {
 
 impl Label {
     // These texts are part of what is stored: changing one loses what it sealed.
-    fn info(self) -> &'static [u8] {
+    pub(super) fn info(self) -> &'static [u8] {
         match self {
             Self::Session => b"session",
             Self::Cursor => b"cursor",

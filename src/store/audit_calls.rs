@@ -29,6 +29,8 @@ pub struct CallQuery {
     pub outcome: Option<String>,
     /// A label that sanitising found.
     pub finding: Option<String>,
+    /// Any of these kinds of event; none for all.
+    pub events: Option<Vec<i16>>,
     /// 16 bytes.
     pub trace_id: Option<Vec<u8>>,
     /// Any of these calls.
@@ -115,6 +117,7 @@ macro_rules! calls {
                  AND ($10::text IS NULL OR position($10 IN findings) > 0)
                  AND ($11::bytea IS NULL OR trace_id = $11)
                  AND ($12::uuid[] IS NULL OR call_id = ANY($12))
+                 AND ($14::int2[] IS NULL OR event = ANY($14))
                ORDER BY call_id "#
                 + $order
                 + " LIMIT $13",
@@ -130,7 +133,8 @@ macro_rules! calls {
             $query.finding,
             $query.trace_id,
             $bounds.ids.as_deref(),
-            $limit
+            $limit,
+            $query.events.as_deref()
         )
     };
 }

@@ -1,27 +1,31 @@
 //! Tables `audit_events`, `audit_bodies`, `audit_callers`, `audit_names` and
 //! `audit_writers`, as their writers see them: insert, and nothing else.
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions, Connection};
 use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::audit_role::restrict;
 use super::audit_rows::{EventBatch, EventKey};
-use super::connect::Store;
+use super::connect::{AuditAccess, Store};
 use super::error::StoreError;
 use crate::ids::ReplicaId;
 
 /// A connection of the audit's own: held by one lane, made when it is needed,
 /// dropped whenever it is in doubt.
 pub struct AuditConnection {
-    options: Arc<PgConnectOptions>,
+    access: Arc<AuditAccess>,
     slots: Arc<Semaphore>,
     timeout: Duration,
     live: Option<(PgConnection, OwnedSemaphorePermit)>,
@@ -32,7 +36,7 @@ impl Store {
     /// A connection for one lane of the audit; not connected yet.
     pub fn audit_connection(&self) -> AuditConnection {
         AuditConnection {
-            options: self.audit_options(),
+            access: self.audit_access(),
             slots: self.audit_slots(),
             timeout: self.timeout(),
             live: None,
@@ -147,7 +151,14 @@ impl AuditConnection {
         until: Instant,
     ) -> Result<u64, StoreError> {
         let connection = self.connect(until).await?;
-        let outcome = limit(until, insert(connection, batch)).await;
+        let outcome = limit(until, async {
+            let new = insert(&mut *connection, batch).await?;
+            if new < batch.events.len() as u64 {
+                confirm(connection).await?;
+            }
+            Ok(new)
+        })
+        .await;
         self.settle(outcome)
     }
 
@@ -163,19 +174,29 @@ impl AuditConnection {
         }
     }
 
-    async fn connect(&mut self, until: Instant) -> Result<&mut PgConnection, StoreError> {
+    pub(super) async fn connect(
+        &mut self,
+        until: Instant,
+    ) -> Result<&mut PgConnection, StoreError> {
         if self.live.is_none() {
             let connecting = async {
                 let slot = Arc::clone(&self.slots)
                     .acquire_owned()
                     .await
                     .map_err(|_| sqlx::Error::PoolClosed)?;
-                Ok::<_, sqlx::Error>((self.options.connect().await?, slot))
+                let mut connection = self.access.options.connect().await?;
+                let separated = restrict(&mut connection, &self.access).await?;
+                Ok::<_, sqlx::Error>((separated.then_some(connection), slot))
             };
             self.live = match timeout_at(until, connecting).await {
-                Ok(Ok(live)) => {
+                Ok(Ok((Some(connection), slot))) => {
                     self.generation += 1;
-                    Some(live)
+                    Some((connection, slot))
+                }
+                Ok(Ok((None, _))) => {
+                    return Err(StoreError::Unavailable(
+                        "no role that may only insert".to_owned(),
+                    ));
                 }
                 Ok(Err(error)) => return Err(StoreError::of_connection(&error)),
                 Err(_) => return Err(StoreError::Unavailable("no connection in time".to_owned())),
@@ -187,7 +208,7 @@ impl AuditConnection {
         }
     }
 
-    fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+    pub(super) fn settle<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         if outcome.as_ref().is_err_and(StoreError::ends_connection) {
             self.discard();
         }
@@ -202,7 +223,7 @@ impl fmt::Debug for AuditConnection {
     }
 }
 
-async fn limit<T>(
+pub(super) async fn limit<T>(
     until: Instant,
     statement: impl Future<Output = Result<T, sqlx::Error>>,
 ) -> Result<T, StoreError> {
@@ -211,6 +232,19 @@ async fn limit<T>(
         Ok(Err(error)) => Err(StoreError::of_statement(&error)),
         Err(_) => Err(StoreError::InDoubt),
     }
+}
+
+/// What was there already may be there on this server alone: visible after a
+/// crash, but not yet at the standby that commits have to wait for. A commit
+/// behind it waits for both; one that wrote nothing would wait for neither.
+async fn confirm(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    sqlx::query!(
+        r#"SELECT set_config('synchronous_commit', 'on', true) AS durable,
+                  pg_logical_emit_message(true, 'toolgate', '')::text AS place"#
+    )
+    .fetch_one(connection)
+    .await
+    .map(drop)
 }
 
 /// One array a column.
@@ -231,17 +265,17 @@ async fn insert(connection: &mut PgConnection, batch: &EventBatch) -> Result<u64
              SELECT set_config('synchronous_commit', 'on', true)
          ), new_callers AS (
              INSERT INTO audit_callers (day, writer_id, caller_id, salt, digest, issuer, subject,
-                 client, grant_id, token_id, address, client_info)
+                 client, grant_id, token_id, address, client_info, tenant_id)
              SELECT * FROM UNNEST($26::date[], $27::int4[], $28::int4[], $29::bytea[], $30::bytea[],
                  $31::text[], $32::text[], $33::text[], $34::text[], $35::text[],
-                 $36::text[], $37::text[])
+                 $36::text[], $37::text[], $49::int4[])
              ON CONFLICT DO NOTHING
          ), new_bodies AS (
              INSERT INTO audit_bodies (call_id, day, event, marks, salt, digest,
-                 arguments_digest, arguments, tool, reason, findings)
+                 arguments_digest, arguments, tool, reason, findings, tenant_id)
              SELECT * FROM UNNEST($38::uuid[], $39::date[], $40::int2[], $41::int2[], $42::bytea[],
                  $43::bytea[], $44::bytea[], $45::text[], $46::text[], $47::text[],
-                 $48::text[])
+                 $48::text[], $50::int4[])
              ON CONFLICT DO NOTHING
          )
          INSERT INTO audit_events (at, sequence, call_id, linked_call_id, upstream_micros,
@@ -302,6 +336,8 @@ async fn insert(connection: &mut PgConnection, batch: &EventBatch) -> Result<u64
         &column(bodies, |row| row.body.tool.as_deref()) as &[Option<&str>],
         &column(bodies, |row| row.body.reason.as_deref()) as &[Option<&str>],
         &column(bodies, |row| row.body.findings.as_deref()) as &[Option<&str>],
+        &column(callers, |row| row.tenant),
+        &column(bodies, |row| row.tenant),
     )
     .execute(connection)
     .await?;

@@ -97,6 +97,8 @@ pub struct BodyRow {
     pub day: Date,
     /// Kind of event.
     pub event: i16,
+    /// Whose call: what readers may see goes by it.
+    pub tenant: i32,
     /// What the body says.
     pub body: StoredBody,
 }
@@ -131,6 +133,8 @@ pub struct CallerRow {
     pub writer: i32,
     /// Its number.
     pub caller: i32,
+    /// Whose calls it makes: what readers may see goes by it.
+    pub tenant: i32,
     /// Who it is.
     pub stored: StoredCaller,
 }

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
@@ -27,6 +28,12 @@ pub struct DatabaseSettings<'a> {
     /// Connections for writing the audit. Three lanes hold one each; with fewer
     /// than three the last lane would starve, so three is the least.
     pub audit_connections: u32,
+    /// Connection string for writing the audit, of a login that may do no more
+    /// than `toolgate_audit_writer` may. Without it the lanes come over `url` and
+    /// take that role on.
+    pub audit_writer_url: Option<&'a Secret<String>>,
+    /// Whether the audit is rather not written than by a login that could alter it.
+    pub audit_roles_required: bool,
     /// How long a connection or a statement may take.
     pub timeout: Duration,
 }
@@ -35,10 +42,23 @@ pub struct DatabaseSettings<'a> {
 #[derive(Clone)]
 pub struct Store {
     general: PgPool,
-    audit: Arc<PgConnectOptions>,
+    audit: Arc<AuditAccess>,
     audit_slots: Arc<Semaphore>,
     direct: Arc<PgConnectOptions>,
     timeout: Duration,
+}
+
+/// How the lanes of the audit reach the database, and what they may do there.
+#[derive(Debug)]
+pub(super) struct AuditAccess {
+    pub(super) options: PgConnectOptions,
+    /// Whether the session takes the writer's role on. Not behind a transaction
+    /// pooler: the role would meet somebody else's statements.
+    pub(super) takes_role: bool,
+    pub(super) required: bool,
+    pub(super) is_restricted: AtomicBool,
+    /// Whether somebody has been told that it is not.
+    pub(super) warned: AtomicBool,
 }
 
 /// The least that `audit_connections` comes to: one for each lane.
@@ -49,9 +69,9 @@ impl Store {
     /// made when they are first needed, so that a server starts while the
     /// database is away.
     pub fn connect(settings: &DatabaseSettings<'_>) -> Result<Self, StoreError> {
-        let base = parse(settings.url)?;
-        let general = base.clone().application_name("toolgate");
-        let audit = base.application_name("toolgate audit");
+        let general = parse(settings.url)?.application_name("toolgate");
+        let audit = parse(settings.audit_writer_url.unwrap_or(settings.url))?
+            .application_name("toolgate audit");
         // A direct connection string besides means that `url` leads through a
         // transaction pooler: what a session asks for would be refused there, or
         // meet some other session. Our own clocks and statements must do then.
@@ -81,7 +101,13 @@ impl Store {
                 .max_connections(settings.connections.max(1))
                 .acquire_timeout(settings.timeout)
                 .connect_lazy_with(general),
-            audit: Arc::new(audit),
+            audit: Arc::new(AuditAccess {
+                options: audit,
+                takes_role: settings.direct_url.is_none(),
+                required: settings.audit_roles_required,
+                is_restricted: AtomicBool::new(false),
+                warned: AtomicBool::new(false),
+            }),
             audit_slots: Arc::new(Semaphore::new(slots as usize)),
             direct: Arc::new(
                 parse(settings.direct_url.unwrap_or(settings.url))?
@@ -102,12 +128,28 @@ impl Store {
         self.timeout
     }
 
+    /// Whom the general connections log in as.
+    pub(super) fn login(&self) -> String {
+        self.general.connect_options().get_username().to_owned()
+    }
+
+    /// For a connection besides the pool.
+    pub(super) fn general_options(&self) -> PgConnectOptions {
+        (*self.general.connect_options()).clone()
+    }
+
     pub(super) fn direct(&self) -> &PgConnectOptions {
         &self.direct
     }
 
-    pub(super) fn audit_options(&self) -> Arc<PgConnectOptions> {
+    pub(super) fn audit_access(&self) -> Arc<AuditAccess> {
         Arc::clone(&self.audit)
+    }
+
+    /// Whether the audit is written by somebody who can do no more than add to
+    /// it. False before the first connection too.
+    pub fn audit_is_restricted(&self) -> bool {
+        self.audit.is_restricted.load(Ordering::Relaxed)
     }
 
     pub(super) fn audit_slots(&self) -> Arc<Semaphore> {

@@ -9,13 +9,11 @@ use sqlx::{ConnectOptions, Connection};
 use time::Date;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::audit_partitions;
 use super::connect::{DatabaseSettings, Store};
 use super::error::StoreError;
 
 static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
-
-/// How many daily partitions of the audit are there from today on: today and seven ahead.
-pub const PARTITION_DAYS: i32 = 8;
 
 /// Held while migrating, so that two releases do not do it at once ("toolgate" in ASCII).
 const LOCK: i64 = 0x746f_6f6c_6761_7465;
@@ -37,7 +35,12 @@ pub enum SchemaState {
 /// Brings the database's schema to what this release needs and makes the
 /// audit's partitions from `today` on. Waits for another process that does the
 /// same; refuses a database that a newer release has migrated.
-pub async fn migrate(settings: &DatabaseSettings<'_>, today: Date) -> Result<(), StoreError> {
+///
+/// Says what is missing where the audit's roles could not be made.
+pub async fn migrate(
+    settings: &DatabaseSettings<'_>,
+    today: Date,
+) -> Result<Option<String>, StoreError> {
     let store = Store::connect(settings)?;
     let options = store
         .direct()
@@ -46,7 +49,8 @@ pub async fn migrate(settings: &DatabaseSettings<'_>, today: Date) -> Result<(),
         .options([("lock_timeout", "10s")]);
     let mut connection = connect(&options, settings.timeout).await?;
     lock(&mut connection).await?;
-    let outcome = apply(&mut connection, today).await;
+    let login = store.login();
+    let outcome = apply(&mut connection, &login, today).await;
     // The lock goes with the connection, however this one ends.
     let _ = timeout(settings.timeout, connection.close()).await;
     outcome
@@ -59,17 +63,12 @@ impl Store {
         let outcome = timeout(self.timeout(), newest_applied(lease.connection())).await;
         Ok(state(lease.settle(outcome)?))
     }
-
-    /// Makes the audit's daily partitions that are missing, `PARTITION_DAYS` from
-    /// `today` on, and says how many tables it made. Safe to run anywhere at any time.
-    #[tracing::instrument(name = "db.audit.partition", level = "debug", skip_all)]
-    pub async fn insert_partitions(&self, today: Date) -> Result<i32, StoreError> {
-        let mut connection = connect(self.direct(), self.timeout()).await?;
-        make_partitions(&mut connection, today).await
-    }
 }
 
-async fn connect(options: &PgConnectOptions, limit: Duration) -> Result<PgConnection, StoreError> {
+pub(super) async fn connect(
+    options: &PgConnectOptions,
+    limit: Duration,
+) -> Result<PgConnection, StoreError> {
     match timeout(limit, options.connect()).await {
         Ok(Ok(connection)) => Ok(connection),
         Ok(Err(error)) => Err(StoreError::of_connection(&error)),
@@ -98,7 +97,11 @@ async fn lock(connection: &mut PgConnection) -> Result<(), StoreError> {
     }
 }
 
-async fn apply(connection: &mut PgConnection, today: Date) -> Result<(), StoreError> {
+async fn apply(
+    connection: &mut PgConnection,
+    login: &str,
+    today: Date,
+) -> Result<Option<String>, StoreError> {
     let fault = |error: sqlx::Error| StoreError::of_statement(&error);
     let encoding = sqlx::query_scalar!(r#"SELECT current_setting('server_encoding') AS "name!""#)
         .fetch_one(&mut *connection)
@@ -116,6 +119,11 @@ async fn apply(connection: &mut PgConnection, today: Date) -> Result<(), StoreEr
             known: newest_known(),
         });
     }
+    // Made anew below: no migration has to mind who looks through it.
+    sqlx::query("DROP VIEW IF EXISTS audit_tenant_calls")
+        .execute(&mut *connection)
+        .await
+        .map_err(fault)?;
     // `locking` off: the lock is ours, taken by trying.
     let mut migrator = Migrator::with_migrations(MIGRATIONS.iter().cloned().collect());
     migrator
@@ -123,18 +131,36 @@ async fn apply(connection: &mut PgConnection, today: Date) -> Result<(), StoreEr
         .run_direct(None, &mut *connection, false)
         .await
         .map_err(|error| StoreError::Migration(error.to_string()))?;
-    make_partitions(connection, today).await.map(drop)
+    for day in audit_partitions::days_ahead(today) {
+        audit_partitions::insert(connection, day).await?;
+    }
+    separate_roles(connection, login).await
 }
 
-async fn make_partitions(connection: &mut PgConnection, today: Date) -> Result<i32, StoreError> {
-    sqlx::query_scalar!(
-        r#"SELECT audit_make_partitions($1, $2) AS "made!""#,
-        today,
-        PARTITION_DAYS
-    )
-    .fetch_one(connection)
-    .await
-    .map_err(|error| StoreError::of_statement(&error))
+/// Roles belong to the cluster: another database's migration may make the same
+/// ones at the same moment, and Postgres does not wait there but fails.
+async fn separate_roles(
+    connection: &mut PgConnection,
+    login: &str,
+) -> Result<Option<String>, StoreError> {
+    let mut attempts = 0;
+    loop {
+        let outcome = sqlx::query_scalar!(
+            "SELECT audit_separate_roles(ARRAY[current_user, $1::text]::name[])",
+            login
+        )
+        .fetch_one(&mut *connection)
+        .await;
+        match outcome {
+            Err(sqlx::Error::Database(fault))
+                if fault.code().as_deref() == Some("XX000") && attempts < 10 =>
+            {
+                attempts += 1;
+                sleep(Duration::from_millis(100)).await;
+            }
+            outcome => return outcome.map_err(|error| StoreError::of_statement(&error)),
+        }
+    }
 }
 
 async fn newest_applied(connection: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {

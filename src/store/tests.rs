@@ -7,13 +7,14 @@ use time::macros::date;
 use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
+use super::audit_partitions::{PARTITION_DAYS, Placed, days_ahead};
 use super::embedded::{Embedded, EmbeddedFault};
 use super::listen::Wake;
 use super::testing::{
     connect, database, database_settings, fresh_name, named, now, number, run, scratch, server,
     settings, watchdog,
 };
-use super::{PARTITION_DAYS, SchemaState, StoreError, migrate};
+use super::{SchemaState, StoreError, migrate};
 use crate::clock::{SystemClock, new_replica_id, new_session_id};
 use crate::ids::TenantId;
 use crate::protocol::LogLevel;
@@ -29,7 +30,7 @@ async fn an_empty_database_is_behind_until_it_is_migrated_even_by_two_at_once() 
     let today = now().date();
     let settings = database_settings(&url);
     let (first, second) = tokio::join!(migrate(&settings, today), migrate(&settings, today));
-    assert_eq!((first, second), (Ok(()), Ok(())));
+    assert_eq!((first, second), (Ok(None), Ok(None)));
     assert_eq!(store.schema_state().await, Ok(SchemaState::Current));
 }
 
@@ -57,12 +58,20 @@ async fn a_newer_schema_is_told_and_not_touched() {
 async fn partitions_are_made_once_by_whoever_comes_first() {
     let database = database().await;
     let day = date!(2031 - 02 - 27);
-    let (first, second) = tokio::join!(
-        database.store.insert_partitions(day),
-        database.store.insert_partitions(day)
+    let make = async || {
+        let mut upkeep = database.store.partition_upkeep().await.unwrap().unwrap();
+        for day in days_ahead(day) {
+            assert_eq!(upkeep.insert_day(day).await, Ok(Placed::Moved(0)));
+        }
+        upkeep.list_days().await.unwrap()
+    };
+    let (first, second) = tokio::join!(make(), make());
+    assert_eq!(first, second);
+    assert_eq!(
+        first.len(),
+        2 * usize::from(PARTITION_DAYS),
+        "with those of today"
     );
-    assert_eq!(first.unwrap() + second.unwrap(), 3 * PARTITION_DAYS);
-    assert_eq!(database.store.insert_partitions(day).await, Ok(0));
     // The last microsecond of a day lies in that day, and a day that nobody made in the default.
     for (at, table) in [
         ("2031-02-28 23:59:59.999999+00", "audit_events_20310228"),
@@ -83,19 +92,55 @@ async fn partitions_are_made_once_by_whoever_comes_first() {
 }
 
 #[tokio::test]
-async fn a_day_that_lies_in_the_default_partition_does_not_stop_the_others() {
+async fn a_day_that_lies_in_the_default_partition_is_moved_whole() {
     let database = database().await;
     run(
         &database.url,
         "INSERT INTO audit_events (at, sequence, call_id, writer_id, tenant_id, event, leaf, link)
-         VALUES ('2032-05-02 12:00:00+00', 1, gen_random_uuid(), 1, 1, 1, '', '')",
+         SELECT '2032-05-02 12:00:00+00', n, gen_random_uuid(), 1, 1, 1, '', ''
+         FROM generate_series(1, 3) AS n;
+         INSERT INTO audit_bodies (call_id, day, event, marks, digest)
+         SELECT call_id, '2032-05-02', 1, 0, '' FROM audit_events_default;
+         INSERT INTO audit_events (at, sequence, call_id, writer_id, tenant_id, event, leaf, link)
+         VALUES ('2032-05-03 00:00:00+00', 4, gen_random_uuid(), 1, 1, 1, '', '')",
     )
     .await;
-    let made = database
-        .store
-        .insert_partitions(date!(2032 - 05 - 01))
-        .await;
-    assert_eq!(made, Ok(3 * PARTITION_DAYS - 1));
+    let mut upkeep = database.store.partition_upkeep().await.unwrap().unwrap();
+    let (day, next) = (date!(2032 - 05 - 02), date!(2032 - 05 - 03));
+    assert_eq!(upkeep.list_default_days().await, Ok(vec![day, next]));
+    assert_eq!(upkeep.insert_day(day).await, Ok(Placed::Moved(6)));
+    assert_eq!(upkeep.list_default_days().await, Ok(vec![next]));
+    for (table, rows) in [
+        ("audit_events_20320502", 3),
+        ("audit_bodies_20320502", 3),
+        ("audit_events", 4),
+        ("audit_events_default", 1),
+    ] {
+        let found = format!("SELECT count(*) FROM {table}");
+        assert_eq!(number(&database.url, &found).await, rows, "{table}");
+    }
+}
+
+/// Moving makes whoever writes that day wait.
+#[tokio::test]
+async fn a_great_day_that_is_still_being_written_waits_until_it_is_over() {
+    let database = database().await;
+    let today = now().date();
+    run(
+        &database.url,
+        "SELECT audit_drop_partition((now() AT TIME ZONE 'UTC')::date);
+         INSERT INTO audit_bodies (call_id, day, event, marks, digest)
+         SELECT gen_random_uuid(), (now() AT TIME ZONE 'UTC')::date, 1, 0, ''
+         FROM generate_series(1, 50001)",
+    )
+    .await;
+    let mut upkeep = database.store.partition_upkeep().await.unwrap().unwrap();
+    assert_eq!(upkeep.insert_day(today).await, Ok(Placed::Waits));
+    let figures = database.store.partition_figures().await.unwrap();
+    assert_eq!(figures.in_default, 10_001);
+    assert!(!figures.days.contains(&today));
+    run(&database.url, "DELETE FROM audit_bodies_default WHERE ctid IN (SELECT ctid FROM audit_bodies_default LIMIT 1)").await;
+    assert_eq!(upkeep.insert_day(today).await, Ok(Placed::Moved(50_000)));
 }
 
 #[tokio::test]
@@ -103,10 +148,18 @@ async fn replicas_come_and_go() {
     let store = database().await.store;
     let (here, gone) = (new_replica_id(&SystemClock), new_replica_id(&SystemClock));
     store
-        .insert_replica(here, Some("10.0.0.7:8080"), "0.1.0")
+        .insert_replica(
+            here,
+            Some("10.0.0.7:8080"),
+            "0.1.0",
+            Duration::from_secs(60),
+        )
         .await
         .unwrap();
-    store.insert_replica(here, None, "0.1.0").await.unwrap();
+    store
+        .insert_replica(here, None, "0.1.0", Duration::from_secs(60))
+        .await
+        .unwrap();
     let found = store.find_live_replica(here, 30).await.unwrap().unwrap();
     assert_eq!(found.address.as_deref(), Some("10.0.0.7:8080"));
     assert_eq!(store.find_live_replica(gone, 30).await, Ok(None));
@@ -119,8 +172,14 @@ async fn replicas_come_and_go() {
 async fn a_message_wakes_its_replica_and_is_taken_once() {
     let store = database().await.store;
     let (here, there) = (new_replica_id(&SystemClock), new_replica_id(&SystemClock));
-    store.insert_replica(here, None, "0.1.0").await.unwrap();
-    store.insert_replica(there, None, "0.1.0").await.unwrap();
+    store
+        .insert_replica(here, None, "0.1.0", Duration::from_secs(60))
+        .await
+        .unwrap();
+    store
+        .insert_replica(there, None, "0.1.0", Duration::from_secs(60))
+        .await
+        .unwrap();
     let mut listener = store.listen(here, Duration::from_secs(20));
     assert_eq!(listener.next().await, Wake::Poll);
 
@@ -224,13 +283,16 @@ async fn a_statement_that_hangs_ends_in_time() {
         .unwrap();
     let begun = Instant::now();
     let replica = new_replica_id(&SystemClock);
-    let outcome = database.store.insert_replica(replica, None, "0").await;
+    let outcome = database
+        .store
+        .insert_replica(replica, None, "0", Duration::from_secs(60))
+        .await;
     assert!(outcome.is_err());
     assert!(begun.elapsed() < Duration::from_millis(2_500));
     holder.close().await.unwrap();
     database
         .store
-        .insert_replica(replica, None, "0")
+        .insert_replica(replica, None, "0", Duration::from_secs(60))
         .await
         .unwrap();
 }
@@ -255,7 +317,7 @@ async fn data_outlives_a_stop_and_a_second_process_is_kept_out() {
         .unwrap();
     let replica = new_replica_id(&SystemClock);
     connect(&url)
-        .insert_replica(replica, None, "0.1.0")
+        .insert_replica(replica, None, "0.1.0", Duration::from_secs(60))
         .await
         .unwrap();
     let second = Embedded::start(&settings(&server.directory)).await;

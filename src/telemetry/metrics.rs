@@ -2,6 +2,7 @@
 //! reason and kind of finding: never a session, client, user or tenant, nor any
 //! text that a caller chooses.
 
+mod audit;
 mod labels;
 mod process;
 mod tools;
@@ -39,6 +40,7 @@ pub struct Metrics {
     audit_batch_size: Histogram,
     audit_commit: Histogram,
     audit_failures: Counter,
+    audit: audit::AuditMetrics,
     inflight_calls: Gauge,
     open_streams: Gauge,
     upstream_up: Family<UpstreamLabel, Gauge>,
@@ -59,6 +61,7 @@ impl Metrics {
                 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0,
             ]),
             audit_failures: Counter::default(),
+            audit: audit::AuditMetrics::default(),
             inflight_calls: Gauge::default(),
             open_streams: Gauge::default(),
             upstream_up: Family::default(),
@@ -67,6 +70,7 @@ impl Metrics {
         let mut registry = Registry::default();
         metrics.tools.register(&mut registry);
         metrics.register_counters(&mut registry);
+        metrics.audit.register(&mut registry);
         metrics.register_gauges(&mut registry);
         process::register(&mut registry, started);
         metrics.registry = registry;
@@ -166,8 +170,9 @@ impl Metrics {
             .inc_by(count);
     }
 
-    /// A batch of the audit was committed.
-    pub fn audit_committed(&self, events: usize, took: Duration) {
+    /// A batch of the audit was committed, `lag` after its first event was handed over.
+    pub fn audit_committed(&self, events: usize, took: Duration, lag: Duration) {
+        self.audit.lag(lag);
         self.audit_batch_size
             .observe(u32::try_from(events).map_or(f64::MAX, f64::from));
         self.audit_commit.observe(took.as_secs_f64());

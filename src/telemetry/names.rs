@@ -79,6 +79,22 @@ pub mod metric {
     pub const AUDIT_COMMIT: &str = "toolgate_audit_commit";
     /// Audit batches that could not be committed.
     pub const AUDIT_FAILURES: &str = "toolgate_audit_failures";
+    /// How long an event of the audit waited until it was durable.
+    pub const AUDIT_LAG: &str = "toolgate_audit_lag";
+    /// Events that were to be written later and are lost.
+    pub const AUDIT_LOST: &str = "toolgate_audit_lost";
+    /// Events that wait in a lane.
+    pub const AUDIT_QUEUE: &str = "toolgate_audit_queue";
+    /// Durable events that no checkpoint covers yet.
+    pub const AUDIT_UNSIGNED: &str = "toolgate_audit_unsigned_events";
+    /// Calls without an end that were closed.
+    pub const AUDIT_ORPHANS: &str = "toolgate_audit_orphans_closed";
+    /// Days ahead that have partitions.
+    pub const AUDIT_PARTITIONS_AHEAD: &str = "toolgate_audit_partitions_ahead";
+    /// Rows in the default partitions.
+    pub const AUDIT_DEFAULT_ROWS: &str = "toolgate_audit_default_rows";
+    /// Whether the audit is written by a login that can only add to it.
+    pub const AUDIT_RESTRICTED: &str = "toolgate_audit_restricted";
     /// Calls that run now.
     pub const INFLIGHT_CALLS: &str = "toolgate_inflight_calls";
     /// Streams that are open now.

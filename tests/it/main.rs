@@ -14,6 +14,12 @@
 )]
 
 mod answers;
+mod audit_acts;
+mod audit_crash;
+mod audit_durability;
+mod audit_partitions;
+mod audit_roles;
+mod audit_tamper;
 mod changes;
 mod chart;
 mod cleaning;

@@ -15,18 +15,22 @@ use super::support::{Era, Gateway, Helper, Setup, Value, both, eventually, json}
 /// How long a refusal may take: two seconds, and some for a busy machine.
 const QUICKLY: Duration = Duration::from_millis(3500);
 
-struct Stage {
-    postgres: Arc<OwnPostgres>,
-    hostile: Helper,
-    gateway: Gateway,
+pub(super) struct Stage {
+    pub(super) postgres: Arc<OwnPostgres>,
+    pub(super) hostile: Helper,
+    pub(super) gateway: Gateway,
 }
 
 impl Stage {
     /// `acme` is strict, `globex` overlapped.
-    async fn set() -> Self {
+    pub(super) async fn set() -> Self {
         let postgres = tokio::task::spawn_blocking(OwnPostgres::start)
             .await
             .unwrap();
+        Self::over(postgres).await
+    }
+
+    pub(super) async fn over(postgres: Arc<OwnPostgres>) -> Self {
         let hostile = Helper::example("upstream_hostile", &[]).await;
         let gateway = Setup::new()
             .yaml("tenants: { globex: { audit: { durability: overlapped } } }")
@@ -47,7 +51,7 @@ impl Stage {
     }
 
     /// Both eras and both kinds of durability.
-    async fn sessions(&self) -> Vec<Session> {
+    pub(super) async fn sessions(&self) -> Vec<Session> {
         let mut sessions = Vec::new();
         for caller in self.callers() {
             for era in both() {
@@ -57,14 +61,14 @@ impl Stage {
         sessions
     }
 
-    async fn executed(&self) -> Vec<String> {
+    pub(super) async fn executed(&self) -> Vec<String> {
         let calls = self.hostile.calls().await;
         let id = |call: &Value| call["params"]["arguments"]["n"].as_str().map(str::to_owned);
         calls.iter().filter_map(id).collect()
     }
 }
 
-fn refused(answer: &Answer) {
+pub(super) fn refused(answer: &Answer) {
     assert_eq!(answer.status, 503, "{answer:?}");
     assert_eq!(answer.code(), 1503, "{answer:?}");
     let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
@@ -103,7 +107,7 @@ async fn everything_else_answers(gateway: &Gateway, sessions: &mut [Session]) {
 }
 
 /// Calls go on while `away` is in force; each is refused in time and none runs.
-async fn calls_are_refused(stage: &Stage, sessions: &[Session], label: &str) {
+pub(super) async fn calls_are_refused(stage: &Stage, sessions: &[Session], label: &str) {
     let mut calls = Vec::new();
     for (number, session) in sessions.iter().enumerate() {
         let mut session = session.clone();
@@ -128,7 +132,7 @@ async fn calls_are_refused(stage: &Stage, sessions: &[Session], label: &str) {
 }
 
 /// It heals by itself, and a call is on record once.
-async fn heals(stage: &Stage, sessions: &mut [Session], label: &str) {
+pub(super) async fn heals(stage: &Stage, sessions: &mut [Session], label: &str) {
     stage.gateway.until_ready().await;
     for (number, session) in sessions.iter_mut().enumerate() {
         let n = format!("{label}-healed-{number}");
@@ -141,7 +145,7 @@ async fn heals(stage: &Stage, sessions: &mut [Session], label: &str) {
 }
 
 /// What was executed is on record, what was answered is finished, nothing is there twice.
-async fn the_record_is_whole(stage: &Stage) {
+pub(super) async fn the_record_is_whole(stage: &Stage) {
     let executed = stage.executed().await;
     let distinct: BTreeSet<&String> = executed.iter().collect();
     assert_eq!(distinct.len(), executed.len(), "a call ran twice");

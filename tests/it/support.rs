@@ -45,13 +45,22 @@ pub(crate) use upstream::Helper;
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Waits until `check` gives a value; fails with `what` after [`PATIENCE`].
-pub(crate) async fn eventually<T>(what: &str, mut check: impl AsyncFnMut() -> Option<T>) -> T {
+pub(crate) async fn eventually<T>(what: &str, check: impl AsyncFnMut() -> Option<T>) -> T {
+    eventually_within(PATIENCE, what, check).await
+}
+
+/// The same with a patience of its own.
+pub(crate) async fn eventually_within<T>(
+    patience: Duration,
+    what: &str,
+    mut check: impl AsyncFnMut() -> Option<T>,
+) -> T {
     let start = Instant::now();
     loop {
         if let Some(value) = check().await {
             return value;
         }
-        assert!(start.elapsed() < PATIENCE, "never came true: {what}");
+        assert!(start.elapsed() < patience, "never came true: {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -1,13 +1,17 @@
-//! What takes long, run by `make soak`: millions of hostile inputs to the
-//! envelope parser, none of which may panic, hang, or be accepted where another
+//! What takes long, run by `make soak`: millions of rows of the audit (`audit.rs`),
+//! and millions of hostile inputs to the envelope parser, none of which may panic, hang, or be accepted where another
 //! JSON parser says it is no JSON.
 
 #![expect(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
+    clippy::print_stderr,
+    clippy::cast_precision_loss,
     reason = "tests fail by panicking; how much is asked for comes by the environment"
 )]
+
+mod audit;
 
 use std::time::{Duration, Instant};
 

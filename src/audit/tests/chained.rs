@@ -66,14 +66,14 @@ async fn what_is_read_back_gives_the_stored_leaves_and_links() {
     }
     assert_whole(&database.store, "acme").await;
     assert_whole(&database.store, "globex").await;
-    // A writer is a lane of a process; a caller is one row a day and writer.
+    // A writer is a lane of a process; a caller is one row a day, writer and tenant.
     assert_eq!(
         number(&database.url, "SELECT count(*) FROM audit_writers").await,
         3
     );
     assert_eq!(
         number(&database.url, "SELECT count(*) FROM audit_callers").await,
-        2
+        4
     );
 }
 

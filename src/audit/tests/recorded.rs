@@ -34,6 +34,7 @@ async fn a_call_is_on_record_before_it_runs_and_its_outcome_before_it_is_told() 
     {
       "time": "1970-01-01T00:00:00Z",
       "call_id": "00000000-0000-0000-0000-000000000000",
+      "kind": "call",
       "tenant": "acme",
       "issuer": "https://login.example.com",
       "subject": "alice",
@@ -227,6 +228,7 @@ async fn no_default_of_the_database_makes_a_commit_less_durable() {
     // Straight, and as through a pooler, where sessions cannot be asked for anything.
     let pooled = DatabaseSettings {
         direct_url: Some(&database.url),
+        audit_roles_required: false,
         ..database_settings(&database.url)
     };
     for store in [database.store, Store::connect(&pooled).unwrap()] {

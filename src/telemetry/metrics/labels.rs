@@ -27,6 +27,11 @@ pub(super) struct ReasonLabel {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub(super) struct LaneLabel {
+    pub(super) lane: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub(super) struct LabelLabel {
     pub(super) label: &'static str,
 }

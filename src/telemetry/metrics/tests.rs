@@ -46,6 +46,12 @@ const SHOWN: &[(&str, &str)] = &[
     ("toolgate_audit_batch_size_sum", "3.0"),
     ("toolgate_audit_commit_seconds_count", "1"),
     ("toolgate_audit_failures_total", "1"),
+    ("toolgate_audit_lag_seconds_count", "1"),
+    ("toolgate_audit_lost_total", "1"),
+    ("toolgate_audit_orphans_closed_total", "2"),
+    ("toolgate_audit_partitions_ahead", "7"),
+    ("toolgate_audit_default_rows", "0"),
+    ("toolgate_audit_restricted", "1"),
     ("toolgate_inflight_calls", "1"),
     ("toolgate_open_streams", "1"),
     (r#"toolgate_upstream_up{upstream="search"}"#, "1"),
@@ -65,7 +71,13 @@ fn every_metric_is_shown_under_its_name() {
     metrics.refusal("limit");
     metrics.authentication_failure("expired");
     metrics.findings("github_token", 2);
-    metrics.audit_committed(3, MILLISECOND);
+    metrics.audit_committed(3, MILLISECOND, MILLISECOND);
+    metrics.audit_lost();
+    metrics.audit_orphans_closed(2);
+    metrics.audit_queued("started", 4);
+    metrics.audit_unsigned("started", 2);
+    metrics.audit_partitions(7, 0);
+    metrics.audit_restricted(true);
     metrics.audit_failed();
     metrics.upstream_up(&search, true);
     metrics.config_reload(false);

@@ -20,7 +20,8 @@ use super::keeper::{self, Ending};
 use super::process::{free_port, run, send};
 use super::{PATIENCE, config};
 
-/// The role that the server connects as. It owns its database and is no superuser.
+/// The role that the server connects as. It owns its database, may make roles and is no
+/// superuser.
 const ROLE: &str = "toolgate";
 
 /// A cluster of this process.
@@ -84,7 +85,7 @@ impl OwnPostgres {
             .arg("--pgdata")
             .arg(cluster.data()));
         cluster.resume();
-        cluster.psql("postgres", &format!("create role {ROLE} login"));
+        cluster.psql("postgres", &format!("create role {ROLE} login createrole"));
         Arc::new(cluster)
     }
 
@@ -240,6 +241,18 @@ impl OwnPostgres {
         Database {
             cluster: Arc::clone(self),
             name: name.to_owned(),
+        }
+    }
+
+    /// Where it keeps everything.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Gives a folder to the account that it runs as.
+    pub(crate) fn give(&self, folder: &Path) {
+        if let Some(account) = account() {
+            nix::unistd::chown(folder, Some(account.uid), Some(account.gid)).unwrap();
         }
     }
 
