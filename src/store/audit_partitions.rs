@@ -115,13 +115,12 @@ impl Store {
 impl PartitionUpkeep {
     /// The days whose partitions are all there, oldest first.
     pub async fn list_days(&mut self) -> Result<Vec<Date>, StoreError> {
-        limited(STEP, partition_days(&mut self.0)).await
+        patiently(&mut self.0, |connection| partition_days(connection).boxed()).await
     }
 
     /// The days of which rows lie in a default partition, oldest first; at most 400.
     pub async fn list_default_days(&mut self) -> Result<Vec<Date>, StoreError> {
-        limited(
-            STEP,
+        patiently(&mut self.0, |connection| {
             sqlx::query_scalar!(
                 r#"SELECT DISTINCT day AS "day!" FROM (
                        SELECT (at AT TIME ZONE 'UTC')::date AS day FROM audit_events_default
@@ -129,8 +128,9 @@ impl PartitionUpkeep {
                        UNION ALL SELECT day FROM audit_callers_default
                    ) AS rows ORDER BY 1 LIMIT 400"#
             )
-            .fetch_all(&mut self.0),
-        )
+            .fetch_all(connection)
+            .boxed()
+        })
         .await
     }
 
