@@ -15,6 +15,7 @@
 //! [`Untrusted`]: crate::protocol::Untrusted
 
 mod clean;
+mod detect;
 mod edits;
 mod engine;
 mod escapes;
