@@ -23,14 +23,17 @@ mod excerpt;
 mod findings;
 mod invisible;
 mod leaves;
+mod markup;
 mod odd;
 mod offsets;
+mod personal;
 mod prefilter;
 #[cfg(test)]
 mod samples;
 mod sanitizer;
 mod secrets;
 mod terminal;
+mod traces;
 mod view;
 
 pub use clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};

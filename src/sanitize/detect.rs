@@ -66,6 +66,8 @@ pub(super) struct Context<'a> {
     /// The nearest name, unescaped: the key that the value stands under, or the
     /// `name` beside a `value`. Elements of an array have the array's name.
     pub(super) key: Option<&'a str>,
+    /// Hosts that markup may fetch from, with all below them.
+    pub(super) domains: &'a [String],
     /// The JSON pointer, made only when asked for.
     pub(super) pointer: &'a dyn Fn() -> String,
 }
@@ -158,6 +160,8 @@ pub(super) struct Hit {
     pub(super) from: usize,
     /// How often it counts: parts of one finding count once together.
     pub(super) count: u64,
+    /// The host that it leads to.
+    pub(super) host: Option<String>,
 }
 
 impl Hit {
@@ -176,6 +180,7 @@ impl Hit {
             certainty,
             instead: Instead::Placeholder,
             count: 1,
+            host: None,
         }
     }
 
@@ -207,4 +212,4 @@ impl Hits {
 }
 
 /// All families. A new one is a line here.
-pub(super) const DETECTORS: &[Detector] = &[];
+pub(super) const DETECTORS: &[Detector] = &[super::personal::DETECTOR];

@@ -1,0 +1,1 @@
+//! What is defused and what stays.

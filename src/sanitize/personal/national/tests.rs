@@ -1,0 +1,1 @@
+//! Known good numbers of every kind, and the same with a digit changed.
