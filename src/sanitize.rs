@@ -17,6 +17,7 @@
 mod clean;
 mod detect;
 mod edits;
+mod encoded;
 mod engine;
 mod escapes;
 mod excerpt;
@@ -26,9 +27,11 @@ mod leaves;
 mod odd;
 mod offsets;
 mod prefilter;
+mod resolve;
 #[cfg(test)]
 mod samples;
 mod sanitizer;
+mod scan;
 mod secrets;
 mod terminal;
 mod view;
