@@ -17,6 +17,7 @@
 mod clean;
 mod detect;
 mod edits;
+mod encoded;
 mod engine;
 mod escapes;
 mod excerpt;
@@ -28,9 +29,11 @@ mod odd;
 mod offsets;
 mod personal;
 mod prefilter;
+mod resolve;
 #[cfg(test)]
 mod samples;
 mod sanitizer;
+mod scan;
 mod secrets;
 mod terminal;
 mod traces;

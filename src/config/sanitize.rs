@@ -25,6 +25,14 @@ pub enum Action {
 pub struct Sanitize {
     /// Keys, tokens, passwords.
     pub secrets: Action,
+    /// Personal data: names of mailboxes, numbers of cards, accounts and people.
+    pub personal: Action,
+    /// Markdown and HTML that makes a reader's program fetch or run something.
+    pub markup: Action,
+    /// Text that speaks to a model in the tool's name. To redact is to mark it.
+    pub injection: Action,
+    /// Stack traces and paths of a server's own files.
+    pub traces: Action,
     /// Invisible characters that carry hidden text or reorder what is seen.
     pub invisible: Action,
     /// Terminal control sequences and other control characters.
@@ -37,6 +45,10 @@ impl Default for Sanitize {
     fn default() -> Self {
         Self {
             secrets: Action::Redact,
+            personal: Action::Redact,
+            markup: Action::Redact,
+            injection: Action::Redact,
+            traces: Action::Redact,
             invisible: Action::Redact,
             terminal: Action::Redact,
             max_answer: ByteSize(10 << 20),

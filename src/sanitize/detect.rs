@@ -18,8 +18,6 @@
 //! a placeholder or in what it itself put there (a second pass over the result must
 //! find nothing to change), nothing from outside `text` and `context`.
 
-#![expect(dead_code, reason = "the engine comes to use it next")]
-
 use std::ops::Range;
 
 use super::findings::Label;
@@ -190,6 +188,16 @@ impl Hit {
         self
     }
 
+    /// A part of this, at another place.
+    pub(super) fn part(&self, range: Range<usize>, count: u64) -> Self {
+        Self {
+            from: range.start,
+            range,
+            count,
+            ..self.clone()
+        }
+    }
+
     /// The same, with evidence that begins earlier.
     pub(super) fn from(mut self, from: usize) -> Self {
         self.from = from;
@@ -212,4 +220,11 @@ impl Hits {
 }
 
 /// All families. A new one is a line here.
-pub(super) const DETECTORS: &[Detector] = &[super::personal::DETECTOR];
+pub(super) fn detectors() -> Vec<Detector> {
+    vec![
+        super::secrets::detector(),
+        super::personal::DETECTOR,
+        super::markup::DETECTOR,
+        super::traces::DETECTOR,
+    ]
+}

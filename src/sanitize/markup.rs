@@ -51,13 +51,14 @@ pub(super) const DETECTOR: Detector = Detector {
 fn is_plausible(bytes: &[u8], sign: Sign) -> bool {
     let tail = bytes.get(sign.end..).unwrap_or_default();
     match CUES.get(sign.cue) {
-        Some(Cue::Byte(_)) => {
-            tail.first()
-                .is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'!' | b'/'))
-        }
+        Some(Cue::Byte(_)) => tail
+            .first()
+            .is_some_and(|b| b.is_ascii_alphabetic() || matches!(b, b'!' | b'/')),
         // Plain links with long queries alone.
         Some(Cue::Exact("](")) => tail.iter().take(512).take_while(|b| **b != b')').count() > 48,
-        Some(Cue::Exact("]: ")) => matches!(tail, [b'j' | b'J' | b'd' | b'D' | b'v' | b'V' | b'<', ..]),
+        Some(Cue::Exact("]: ")) => {
+            matches!(tail, [b'j' | b'J' | b'd' | b'D' | b'v' | b'V' | b'<', ..])
+        }
         Some(Cue::Word("data:")) => !matches!(tail.first(), Some(b' ' | b'"' | b'\\') | None),
         _ => true,
     }
@@ -115,15 +116,26 @@ struct Document<'a> {
 impl Document<'_> {
     fn read(&mut self, event: &Event<'_>, range: Range<usize>, hits: &mut Hits) {
         match event {
-            Event::Start(Tag::CodeBlock(pulldown_cmark::CodeBlockKind::Fenced(_))) | Event::Code(_) => {
+            Event::Start(Tag::CodeBlock(pulldown_cmark::CodeBlockKind::Fenced(_)))
+            | Event::Code(_) => {
                 self.code.push(range.clone());
             }
-            Event::Start(Tag::Image { link_type, dest_url, id, .. }) => {
+            Event::Start(Tag::Image {
+                link_type,
+                dest_url,
+                id,
+                ..
+            }) => {
                 self.uses(*link_type, id, true);
                 self.start(dest_url, range, true);
                 return;
             }
-            Event::Start(Tag::Link { link_type, dest_url, id, .. }) => {
+            Event::Start(Tag::Link {
+                link_type,
+                dest_url,
+                id,
+                ..
+            }) => {
                 self.uses(*link_type, id, false);
                 self.start(dest_url, range, false);
                 return;
@@ -156,7 +168,11 @@ impl Document<'_> {
             LinkType::Reference | LinkType::Collapsed | LinkType::Shortcut
         );
         if by_name {
-            let list = if image { &mut self.images } else { &mut self.links };
+            let list = if image {
+                &mut self.images
+            } else {
+                &mut self.links
+            };
             list.push(id.to_lowercase());
         }
     }
@@ -191,7 +207,10 @@ impl Document<'_> {
         let instead = if open.image {
             removed("image", &open.words)
         } else {
-            let source = open.inner.and_then(|inner| self.text.get(inner)).unwrap_or_default();
+            let source = open
+                .inner
+                .and_then(|inner| self.text.get(inner))
+                .unwrap_or_default();
             let safe = !Target::of(source).runs() && !source.contains("](");
             if safe {
                 source.to_owned()

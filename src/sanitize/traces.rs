@@ -139,7 +139,9 @@ fn words(text: &str, range: Range<usize>, hits: &mut Hits) {
         let is_web = before
             .rsplit(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '('))
             .next()
-            .is_some_and(|word| word.contains("://") || word.ends_with(|c: char| c.is_alphanumeric()));
+            .is_some_and(|word| {
+                word.contains("://") || word.ends_with(|c: char| c.is_alphanumeric())
+            });
         if is_web {
             continue;
         }

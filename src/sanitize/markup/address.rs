@@ -50,7 +50,9 @@ impl Target {
                 if picture { Self::Picture } else { Self::Runs }
             }
             Some("http" | "https" | "ftp" | "ws" | "wss" | "file") => {
-                let rest = address.get(scheme.map_or(0, str::len) + 1..).unwrap_or_default();
+                let rest = address
+                    .get(scheme.map_or(0, str::len) + 1..)
+                    .unwrap_or_default();
                 Self::at_host(rest.trim_start_matches(['/', '\\']))
             }
             Some(_) if lower.contains("://") => {
@@ -58,7 +60,9 @@ impl Target {
             }
             Some(_) => Self::Here,
             None if address.starts_with(['/', '\\'])
-                && address.get(1..).is_some_and(|rest| rest.starts_with(['/', '\\'])) =>
+                && address
+                    .get(1..)
+                    .is_some_and(|rest| rest.starts_with(['/', '\\'])) =>
             {
                 Self::at_host(address.trim_start_matches(['/', '\\']))
             }
@@ -156,7 +160,11 @@ fn reference(text: &str) -> Option<(char, usize)> {
             Some(body) => (16, body),
             None => (10, body),
         };
-        let len = body.bytes().take(8).take_while(|b| char::from(*b).is_digit(radix)).count();
+        let len = body
+            .bytes()
+            .take(8)
+            .take_while(|b| char::from(*b).is_digit(radix))
+            .count();
         let code = u32::from_str_radix(body.get(..len)?, radix).ok()?;
         let end = text.len() - body.len() + len;
         let semicolon = usize::from(text.get(end..)?.starts_with(';'));
@@ -205,7 +213,14 @@ mod tests {
         ] {
             assert_eq!(host(address).as_deref(), Some("evil.example"), "{address}");
         }
-        for address in ["docs/a.png", "/a/b", "#top", "mailto:a@b.example", "", "C:\\x"] {
+        for address in [
+            "docs/a.png",
+            "/a/b",
+            "#top",
+            "mailto:a@b.example",
+            "",
+            "C:\\x",
+        ] {
             assert_eq!(Target::of(address), Target::Here, "{address}");
         }
         for address in [
@@ -238,6 +253,8 @@ mod tests {
         let data = "O59W1BwjIs2W6aOJsdW7Mff0wMYxUsVeQHZdXuox6vR5d2cs64UIsMUr";
         assert!(carries(&format!("https://evil.example/?q={data}")));
         assert!(!carries("https://docs.example/guide?page=2#setup"));
-        assert!(!carries("https://docs.example/search?q=how+to+set+up+the+thing+that+does+it+all+for+me"));
+        assert!(!carries(
+            "https://docs.example/search?q=how+to+set+up+the+thing+that+does+it+all+for+me"
+        ));
     }
 }

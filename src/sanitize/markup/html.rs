@@ -9,18 +9,53 @@ use super::{ACTIVE, HIDDEN, REMOTE, SCRIPT_LINK, hit, removed};
 use crate::sanitize::detect::{Hit, Hits};
 
 /// Elements that go with all that is in them.
-const RUN: &[&str] = &["script", "iframe", "object", "embed", "applet", "frame", "frameset", "portal", "fencedframe"];
+const RUN: &[&str] = &[
+    "script",
+    "iframe",
+    "object",
+    "embed",
+    "applet",
+    "frame",
+    "frameset",
+    "portal",
+    "fencedframe",
+];
 
 /// Elements that have no end tag.
 const VOID: &[&str] = &[
-    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr", "frame", "image",
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source",
+    "track", "wbr", "frame", "image",
 ];
 
 /// Attributes that are fetched when the element is shown.
-const FETCHED: &[&str] = &["src", "srcset", "poster", "background", "data", "dynsrc", "lowsrc", "imagesrcset", "code", "archive", "classid"];
+const FETCHED: &[&str] = &[
+    "src",
+    "srcset",
+    "poster",
+    "background",
+    "data",
+    "dynsrc",
+    "lowsrc",
+    "imagesrcset",
+    "code",
+    "archive",
+    "classid",
+];
 
 /// Attributes that lead somewhere when they are followed.
-const FOLLOWED: &[&str] = &["href", "xlink:href", "action", "formaction", "ping", "cite", "longdesc", "values", "to", "from", "manifest"];
+const FOLLOWED: &[&str] = &[
+    "href",
+    "xlink:href",
+    "action",
+    "formaction",
+    "ping",
+    "cite",
+    "longdesc",
+    "values",
+    "to",
+    "from",
+    "manifest",
+];
 
 struct Page<'a> {
     text: &'a str,
@@ -35,7 +70,12 @@ struct Page<'a> {
 enum Verdict {
     Stays,
     /// It goes, alone or with what is in it.
-    Goes { label: &'static str, whole: bool, words: String, host: Option<String> },
+    Goes {
+        label: &'static str,
+        whole: bool,
+        words: String,
+        host: Option<String>,
+    },
 }
 
 pub(super) fn find(text: &str, code: &[Range<usize>], domains: &[String], hits: &mut Hits) {
@@ -75,8 +115,17 @@ impl Page<'_> {
             return Some(tag.range.end);
         }
         match self.judge(&tag) {
-            Verdict::Goes { label, whole, words, host } => {
-                let end = if whole { self.element_end(&tag) } else { tag.range.end };
+            Verdict::Goes {
+                label,
+                whole,
+                words,
+                host,
+            } => {
+                let end = if whole {
+                    self.element_end(&tag)
+                } else {
+                    tag.range.end
+                };
                 let mut found = hit(label, start..end, words);
                 found.host = host;
                 hits.push(found);
@@ -98,17 +147,31 @@ impl Page<'_> {
     fn comment_end(&self, start: usize) -> Option<usize> {
         let body = self.text.get(start + 4..)?;
         // `<!-->` and `<!--->` are whole.
-        let from = body.strip_prefix('>').map(|_| start + 5).or_else(|| body.strip_prefix("->").map(|_| start + 6));
+        let from = body
+            .strip_prefix('>')
+            .map(|_| start + 5)
+            .or_else(|| body.strip_prefix("->").map(|_| start + 6));
         if let Some(end) = from {
             return Some(end);
         }
         let close = if self.no_comment_end.get() {
             None
         } else {
-            [body.find("-->").map(|at| at + 3), body.find("--!>").map(|at| at + 4)].into_iter().flatten().min()
+            [
+                body.find("-->").map(|at| at + 3),
+                body.find("--!>").map(|at| at + 4),
+            ]
+            .into_iter()
+            .flatten()
+            .min()
         };
         self.no_comment_end.set(close.is_none());
-        let begins_line = self.text.get(..start)?.trim_end_matches([' ', '\t']).ends_with(['\n']) || start == 0;
+        let begins_line = self
+            .text
+            .get(..start)?
+            .trim_end_matches([' ', '\t'])
+            .ends_with(['\n'])
+            || start == 0;
         match close {
             Some(end) => Some(start + 4 + end),
             None => begins_line.then_some(self.text.len()),
@@ -117,10 +180,9 @@ impl Page<'_> {
 
     /// `Vec<String>`, `Map<object, form>`: a name before it and no attribute.
     fn is_generic(&self, tag: &Tag) -> bool {
-        let after_name = self
-            .text
-            .get(..tag.range.start)
-            .is_some_and(|head| head.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':')));
+        let after_name = self.text.get(..tag.range.start).is_some_and(|head| {
+            head.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | ':'))
+        });
         if !after_name || !tag.attributes.is_empty() {
             return false;
         }
@@ -141,13 +203,24 @@ impl Page<'_> {
         };
         let name = tag.name.as_str();
         if RUN.contains(&name) {
-            let host = tag.value("src").or(tag.value("data")).map(Target::of).and_then(|target| target.host());
-            return Verdict::Goes { label: ACTIVE, whole: !VOID.contains(&name), words: String::new(), host };
+            let host = tag
+                .value("src")
+                .or(tag.value("data"))
+                .map(Target::of)
+                .and_then(|target| target.host());
+            return Verdict::Goes {
+                label: ACTIVE,
+                whole: !VOID.contains(&name),
+                words: String::new(),
+                host,
+            };
         }
         if is_hidden(tag) {
             return goes(HIDDEN, !VOID.contains(&name), "");
         }
-        let refreshes = tag.value("http-equiv").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("refresh"));
+        let refreshes = tag
+            .value("http-equiv")
+            .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("refresh"));
         if name == "meta" && refreshes {
             return goes(ACTIVE, false, "");
         }
@@ -157,7 +230,12 @@ impl Page<'_> {
                 None if matches!(name, "img" | "image") => removed("image", ""),
                 None => String::new(),
             };
-            return Verdict::Goes { label: REMOTE, whole: name == "style", words, host };
+            return Verdict::Goes {
+                label: REMOTE,
+                whole: name == "style",
+                words,
+                host,
+            };
         }
         Verdict::Stays
     }
@@ -172,10 +250,29 @@ impl Page<'_> {
         };
         let media = matches!(
             name,
-            "img" | "image" | "source" | "video" | "audio" | "track" | "input" | "body" | "table" | "td" | "th" | "tr" | "bgsound" | "use" | "feimage" | "picture" | "link" | "base" | "amp-img"
+            "img"
+                | "image"
+                | "source"
+                | "video"
+                | "audio"
+                | "track"
+                | "input"
+                | "body"
+                | "table"
+                | "td"
+                | "th"
+                | "tr"
+                | "bgsound"
+                | "use"
+                | "feimage"
+                | "picture"
+                | "link"
+                | "base"
+                | "amp-img"
         );
         let found = tag.attributes.iter().find_map(|attribute| {
-            let is_address = (media && FETCHED.contains(&attribute.name.as_str())) || linked.contains(&attribute.name.as_str());
+            let is_address = (media && FETCHED.contains(&attribute.name.as_str()))
+                || linked.contains(&attribute.name.as_str());
             if is_address {
                 return self.remote_in(&attribute.value);
             }
@@ -204,10 +301,15 @@ impl Page<'_> {
 
     fn remote_in_css(&self, css: &str) -> Option<String> {
         let mut rest = css;
-        while let Some(at) = find_caseless(rest, "url(").or_else(|| find_caseless(rest, "@import")) {
+        while let Some(at) = find_caseless(rest, "url(").or_else(|| find_caseless(rest, "@import"))
+        {
             rest = rest.get(at + 4..)?;
             let address: String = rest
-                .trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'') || c.is_ascii_alphabetic() && rest.starts_with("ort"))
+                .trim_start_matches(|c: char| {
+                    c.is_whitespace()
+                        || matches!(c, '"' | '\'')
+                        || c.is_ascii_alphabetic() && rest.starts_with("ort")
+                })
                 .chars()
                 .take_while(|c| !matches!(c, '"' | '\'' | ')' | ';'))
                 .collect();
@@ -222,7 +324,9 @@ impl Page<'_> {
     /// What of an element that stays has to go.
     fn attribute(&self, attribute: &Attribute) -> Option<Hit> {
         let name = attribute.name.as_str();
-        let handler = name.len() > 2 && name.starts_with("on") && name.bytes().all(|b| b.is_ascii_alphabetic());
+        let handler = name.len() > 2
+            && name.starts_with("on")
+            && name.bytes().all(|b| b.is_ascii_alphabetic());
         let gone = |label| Some(hit(label, attribute.range.clone(), String::new()));
         if handler || matches!(name, "srcdoc" | "ping") {
             return gone(ACTIVE);
@@ -253,10 +357,15 @@ impl Page<'_> {
         if VOID.contains(&tag.name.as_str()) {
             return tag.range.end;
         }
-        let raw = matches!(tag.name.as_str(), "script" | "style" | "iframe" | "template");
+        let raw = matches!(
+            tag.name.as_str(),
+            "script" | "style" | "iframe" | "template"
+        );
         let mut depth = 1_usize;
         let mut at = tag.range.end;
-        while let Some(found) = memchr::memchr(b'<', self.text.as_bytes().get(at..).unwrap_or_default()) {
+        while let Some(found) =
+            memchr::memchr(b'<', self.text.as_bytes().get(at..).unwrap_or_default())
+        {
             let start = at + found;
             at = start + 1;
             let rest = self.text.get(start + 1..).unwrap_or_default();
@@ -294,9 +403,19 @@ fn links_fetch(tag: &Tag) -> bool {
         return true;
     };
     let relations = relations.to_ascii_lowercase();
-    ["stylesheet", "icon", "preload", "prefetch", "preconnect", "import", "manifest", "prerender", "dns"]
-        .iter()
-        .any(|kind| relations.contains(kind))
+    [
+        "stylesheet",
+        "icon",
+        "preload",
+        "prefetch",
+        "preconnect",
+        "import",
+        "manifest",
+        "prerender",
+        "dns",
+    ]
+    .iter()
+    .any(|kind| relations.contains(kind))
 }
 
 /// Whether nobody sees the element.
@@ -304,24 +423,55 @@ fn is_hidden(tag: &Tag) -> bool {
     let by_attribute = tag.attributes.iter().any(|attribute| {
         attribute.name == "hidden" && !attribute.value.eq_ignore_ascii_case("until-found")
     });
-    let input = tag.name == "input" && tag.value("type").is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"));
+    let input = tag.name == "input"
+        && tag
+            .value("type")
+            .is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"));
     by_attribute || input || tag.name == "template" || tag.value("style").is_some_and(hides)
 }
 
 /// Whether declarations of a style make text unseen.
 fn hides(style: &str) -> bool {
-    let style: String = style.to_ascii_lowercase().chars().filter(|c| !c.is_whitespace()).collect();
+    let style: String = style
+        .to_ascii_lowercase()
+        .chars()
+        .filter(|c| !c.is_whitespace())
+        .collect();
     let style = style.replace("!important", "");
-    let declarations: Vec<(&str, &str)> = style.split(';').filter_map(|pair| pair.split_once(':')).collect();
-    let value = |name: &str| declarations.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    let declarations: Vec<(&str, &str)> = style
+        .split(';')
+        .filter_map(|pair| pair.split_once(':'))
+        .collect();
+    let value = |name: &str| {
+        declarations
+            .iter()
+            .rev()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    };
     let zero = |name: &str| {
         value(name).is_some_and(|value| {
-            let number: String = value.chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
-            number.parse::<f64>().is_ok_and(|number| number < 0.02) || (name == "font-size" && matches!(value, "1px" | "0.1em" | "1pt"))
+            let number: String = value
+                .chars()
+                .take_while(|c| c.is_ascii_digit() || *c == '.')
+                .collect();
+            number.parse::<f64>().is_ok_and(|number| number < 0.02)
+                || (name == "font-size" && matches!(value, "1px" | "0.1em" | "1pt"))
         })
     };
-    let away = ["left", "top", "text-indent", "right", "margin-left", "margin-top"].iter().any(|name| {
-        value(name).is_some_and(|value| value.starts_with('-') && value.bytes().filter(u8::is_ascii_digit).count() >= 3)
+    let away = [
+        "left",
+        "top",
+        "text-indent",
+        "right",
+        "margin-left",
+        "margin-top",
+    ]
+    .iter()
+    .any(|name| {
+        value(name).is_some_and(|value| {
+            value.starts_with('-') && value.bytes().filter(u8::is_ascii_digit).count() >= 3
+        })
     });
     let color = value("color");
     let ground = value("background-color").or(value("background"));
@@ -329,7 +479,8 @@ fn hides(style: &str) -> bool {
         || matches!(value("visibility"), Some("hidden" | "collapse"))
         || zero("opacity")
         || zero("font-size")
-        || (zero("height") || zero("width") || zero("max-height") || zero("max-width")) && value("overflow") == Some("hidden")
+        || (zero("height") || zero("width") || zero("max-height") || zero("max-width"))
+            && value("overflow") == Some("hidden")
         || away
         || value("clip").is_some_and(|clip| clip.starts_with("rect(0"))
         || value("clip-path").is_some_and(|clip| clip.contains("(100%") || clip.contains("(0)"))
@@ -337,12 +488,17 @@ fn hides(style: &str) -> bool {
         || value("mso-hide") == Some("all")
         || matches!(color, Some("transparent"))
         || (color.is_some() && color == ground)
-        || matches!(color, Some("white" | "#fff" | "#ffffff" | "rgb(255,255,255)")) && ground.is_none()
+        || matches!(
+            color,
+            Some("white" | "#fff" | "#ffffff" | "rgb(255,255,255)")
+        ) && ground.is_none()
 }
 
 fn find_caseless(text: &str, word: &str) -> Option<usize> {
     let first = word.as_bytes().first()?.to_ascii_lowercase();
     let upper = first.to_ascii_uppercase();
-    memchr::memchr2_iter(first, upper, text.as_bytes())
-        .find(|at| text.get(*at..at + word.len()).is_some_and(|part| part.eq_ignore_ascii_case(word)))
+    memchr::memchr2_iter(first, upper, text.as_bytes()).find(|at| {
+        text.get(*at..at + word.len())
+            .is_some_and(|part| part.eq_ignore_ascii_case(word))
+    })
 }

@@ -86,7 +86,10 @@ impl Tag {
         if bytes.get(next + space) == Some(&b'=') {
             next += space + 1;
             next += count(bytes, next, limit, |b| b.is_ascii_whitespace());
-            let quote = bytes.get(next).copied().filter(|b| matches!(b, b'"' | b'\''));
+            let quote = bytes
+                .get(next)
+                .copied()
+                .filter(|b| matches!(b, b'"' | b'\''));
             let len = match quote {
                 Some(quote) => {
                     next += 1;
@@ -132,7 +135,10 @@ mod tests {
     fn attributes_are_read_in_every_spelling() {
         let text = "<IMG src=https://e.example/p?d=1 Alt='a > b' hidden onLoad = \"x()\"/>";
         let tag = Tag::read(text, 0).unwrap();
-        assert_eq!((tag.name.as_str(), tag.range.clone()), ("img", 0..text.len()));
+        assert_eq!(
+            (tag.name.as_str(), tag.range.clone()),
+            ("img", 0..text.len())
+        );
         assert_eq!(tag.value("src"), Some("https://e.example/p?d=1"));
         assert_eq!(tag.value("alt"), Some("a > b"));
         assert_eq!(tag.value("hidden"), Some(""));
@@ -142,7 +148,16 @@ mod tests {
 
     #[test]
     fn what_is_no_tag_is_none() {
-        for text in ["<", "< b", "<3", "<n) {}", "<https://acme.example/x>", "<img src=x", "<a <b>", "<!--"] {
+        for text in [
+            "<",
+            "< b",
+            "<3",
+            "<n) {}",
+            "<https://acme.example/x>",
+            "<img src=x",
+            "<a <b>",
+            "<!--",
+        ] {
             assert!(Tag::read(text, 0).is_none(), "{text}");
         }
     }

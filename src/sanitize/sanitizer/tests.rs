@@ -340,6 +340,7 @@ fn actions_follow_the_rules() {
             invisible: hidden,
             terminal: hidden,
             max_answer: ByteSize(1000),
+            ..Sanitize::default()
         };
         Sanitizer::new().result(Untrusted::new(json(&text)), &rules)
     };

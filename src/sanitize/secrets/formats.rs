@@ -166,8 +166,9 @@ pub(super) const FORMATS: &[Format] = &[
         keep_literal: true,
         ..prefix(
             "slack_webhook",
-            "hooks.slack.com/services/",
+            "hooks.slack.com",
             &[
+                Part::Text("/services/"),
                 Part::Run(Of::UpperDigit, 8, 16),
                 Part::Text("/"),
                 Part::Run(Of::UpperDigit, 8, 16),

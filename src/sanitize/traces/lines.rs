@@ -69,7 +69,8 @@ const FRAMES: &str = r#"(?x)^(?:
     clippy::expect_used,
     reason = "the pattern is ours; one that does not compile fails the first test"
 )]
-static FRAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(FRAMES).expect("the pattern of frames compiles"));
+static FRAME: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(FRAMES).expect("the pattern of frames compiles"));
 
 /// A line longer than this is no frame.
 const LONGEST: usize = 1000;
@@ -133,7 +134,10 @@ fn judge(line: &str, python: bool, inside: bool) -> Line {
     if !FRAME.is_match(line) {
         return Line::Other;
     }
-    let call = line.ends_with(')') && !line.starts_with([' ', '\t', '#', '@']) && !line.starts_with("at ") && !line.contains(' ');
+    let call = line.ends_with(')')
+        && !line.starts_with([' ', '\t', '#', '@'])
+        && !line.starts_with("at ")
+        && !line.contains(' ');
     let numbered = line.trim_start().starts_with(|c: char| c.is_ascii_digit());
     let weak = line.starts_with("exit status");
     match () {
@@ -163,16 +167,46 @@ mod tests {
     #[test]
     fn frames_go_and_messages_stay() {
         for (text, expected) in [
-            ("Order 42 not found\nTraceback (most recent call last):\n  File \"/srv/a.py\", line 2, in get\n    return x\nValueError: bad", "Order 42 not found\n~\nValueError: bad"),
-            ("java.sql.SQLException: refused\n\tat com.acme.Dao.open(Dao.java:91)\n\tat a.B.c(Native Method)\nCaused by: java.net.ConnectException\n\t... 12 more", "java.sql.SQLException: refused\n~\nCaused by: java.net.ConnectException\n~"),
-            ("TypeError: x\n    at get (/app/src/a.js:7:1)\n    at async Promise.all (index 0)\n    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)", "TypeError: x\n~"),
-            ("panic: boom\n\ngoroutine 1 [running]:\nmain.orders(...)\n\t/home/b/auth.go:137 +0x1d\nexit status 2", "panic: boom\n\n~"),
-            ("System.Exception: no\n   at Acme.Web.Get(String id) in C:\\src\\Web.cs:line 12\n--- End of stack trace from previous location ---", "System.Exception: no\n~"),
-            ("x.php failed\nStack trace:\n#0 /var/www/html/index.php(868): run()\n#1 {main}", "x.php failed\n~"),
-            ("boom (RuntimeError)\n\tfrom app/a.rb:3:in 'b'\n\tfrom app/c.rb:9:in `d'", "boom (RuntimeError)\n~"),
-            ("thread 'main' panicked: no\nstack backtrace:\n   0: rust_begin_unwind\n             at /rustc/abc/library/std/src/panicking.rs:665:5\nnote: run with `RUST_BACKTRACE=1`", "thread 'main' panicked: no\n~"),
-            ("** (KeyError) no key\n    (acme 1.0.0) lib/acme.ex:12: Acme.get/1", "** (KeyError) no key\n~"),
-            ("crash\n#0  0x00007f in foo () at file.cpp:12\n#1  0x00007f in main () at file.cpp:30", "crash\n~"),
+            (
+                "Order 42 not found\nTraceback (most recent call last):\n  File \"/srv/a.py\", line 2, in get\n    return x\nValueError: bad",
+                "Order 42 not found\n~\nValueError: bad",
+            ),
+            (
+                "java.sql.SQLException: refused\n\tat com.acme.Dao.open(Dao.java:91)\n\tat a.B.c(Native Method)\nCaused by: java.net.ConnectException\n\t... 12 more",
+                "java.sql.SQLException: refused\n~\nCaused by: java.net.ConnectException\n~",
+            ),
+            (
+                "TypeError: x\n    at get (/app/src/a.js:7:1)\n    at async Promise.all (index 0)\n    at process.processTicksAndRejections (node:internal/process/task_queues:95:5)",
+                "TypeError: x\n~",
+            ),
+            (
+                "panic: boom\n\ngoroutine 1 [running]:\nmain.orders(...)\n\t/home/b/auth.go:137 +0x1d\nexit status 2",
+                "panic: boom\n\n~",
+            ),
+            (
+                "System.Exception: no\n   at Acme.Web.Get(String id) in C:\\src\\Web.cs:line 12\n--- End of stack trace from previous location ---",
+                "System.Exception: no\n~",
+            ),
+            (
+                "x.php failed\nStack trace:\n#0 /var/www/html/index.php(868): run()\n#1 {main}",
+                "x.php failed\n~",
+            ),
+            (
+                "boom (RuntimeError)\n\tfrom app/a.rb:3:in 'b'\n\tfrom app/c.rb:9:in `d'",
+                "boom (RuntimeError)\n~",
+            ),
+            (
+                "thread 'main' panicked: no\nstack backtrace:\n   0: rust_begin_unwind\n             at /rustc/abc/library/std/src/panicking.rs:665:5\nnote: run with `RUST_BACKTRACE=1`",
+                "thread 'main' panicked: no\n~",
+            ),
+            (
+                "** (KeyError) no key\n    (acme 1.0.0) lib/acme.ex:12: Acme.get/1",
+                "** (KeyError) no key\n~",
+            ),
+            (
+                "crash\n#0  0x00007f in foo () at file.cpp:12\n#1  0x00007f in main () at file.cpp:30",
+                "crash\n~",
+            ),
         ] {
             assert_eq!(left(text), expected);
         }
