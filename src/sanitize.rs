@@ -22,6 +22,7 @@ mod engine;
 mod escapes;
 mod excerpt;
 mod findings;
+mod injection;
 mod invisible;
 mod leaves;
 mod markup;

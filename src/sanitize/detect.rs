@@ -225,6 +225,7 @@ pub(super) fn detectors() -> Vec<Detector> {
         super::secrets::detector(),
         super::personal::DETECTOR,
         super::markup::DETECTOR,
+        super::injection::DETECTOR,
         super::traces::DETECTOR,
     ]
 }
