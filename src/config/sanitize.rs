@@ -1,9 +1,18 @@
 //! `tenants.*.sanitize`: what happens to findings.
 
+use std::borrow::Cow;
+
+use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::ByteSize;
 use super::check::Check;
+
+mod custom;
+mod exceptions;
+
+pub use custom::{CustomPattern, Expression, SanitizeVector};
+pub use exceptions::{SanitizeException, SanitizeExceptions};
 
 /// What is done with a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -20,7 +29,7 @@ pub enum Action {
 }
 
 /// `tenants.*.sanitize`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Sanitize {
     /// Keys, tokens, passwords.
@@ -37,6 +46,16 @@ pub struct Sanitize {
     pub invisible: Action,
     /// Terminal control sequences and other control characters.
     pub terminal: Action,
+    /// For single kinds, by label, in place of their family's.
+    pub labels: IndexMap<String, Action>,
+    /// Whether everything is only counted, whatever the actions say.
+    pub dry_run: bool,
+    /// What stays.
+    pub allow: SanitizeExceptions,
+    /// Kinds of your own.
+    pub patterns: Vec<CustomPattern>,
+    /// Texts by which `toolgate check` tries these rules.
+    pub vectors: Vec<SanitizeVector>,
     /// Largest answer: a larger one is an error.
     pub max_answer: ByteSize,
 }
@@ -51,13 +70,49 @@ impl Default for Sanitize {
             traces: Action::Redact,
             invisible: Action::Redact,
             terminal: Action::Redact,
+            labels: IndexMap::new(),
+            dry_run: false,
+            allow: SanitizeExceptions::default(),
+            patterns: Vec::new(),
+            vectors: Vec::new(),
             max_answer: ByteSize(10 << 20),
         }
     }
 }
 
+/// A tenant's own patterns: each is run over every text.
+const MOST_PATTERNS: usize = 32;
+
 impl Sanitize {
+    /// The rules as they hold for one tool.
+    pub fn for_tool(&self, tool: &str) -> Cow<'_, Self> {
+        let holds =
+            |field: &SanitizeException| field.tool.as_ref().is_none_or(|glob| glob.matches(tool));
+        if self.allow.fields.iter().all(holds) {
+            return Cow::Borrowed(self);
+        }
+        let mut rules = self.clone();
+        rules.allow.fields.retain(holds);
+        Cow::Owned(rules)
+    }
+
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.positive("max_answer", self.max_answer.0 as u64);
+        check.within("labels", |check| {
+            for label in self.labels.keys().filter(|label| !custom::is_label(label)) {
+                check.within(label, custom::validate_label);
+            }
+        });
+        check.within("allow", |check| self.allow.validate(check));
+        if self.patterns.len() > MOST_PATTERNS {
+            check.within("patterns", |check| {
+                check.fault(
+                    format!("has more than {MOST_PATTERNS}"),
+                    "join some by `|`: each costs a pass over every text",
+                );
+            });
+        }
+        check.each("patterns", &self.patterns, CustomPattern::validate);
+        check.each("vectors", &self.vectors, SanitizeVector::validate);
     }
 }

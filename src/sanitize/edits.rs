@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::detect::{Family, Hit, Instead};
+use super::detect::{Certainty, Family, Hit, Instead};
 use super::findings::{Label, TERMINAL};
+use super::markup::DATA_LINK;
 use super::offsets::Offsets;
 use crate::config::{Action, Sanitize};
 
@@ -43,10 +44,57 @@ impl<'a> Policy<'a> {
 
     /// Hosts that markup may fetch from.
     pub(super) fn domains(self) -> &'a [String] {
-        &[]
+        self.rules.map_or(&[], |rules| &rules.allow.domains)
     }
 
-    pub(super) fn action(self, family: Family, _label: Label) -> Action {
+    /// Whether every text is to be searched: patterns have no cues.
+    pub(super) fn has_patterns(self) -> bool {
+        self.rules.is_some_and(|rules| !rules.patterns.is_empty())
+    }
+
+    /// What the tenant's own patterns find.
+    pub(super) fn custom(self, text: &str, hits: &mut Vec<Hit>) {
+        for pattern in self.rules.iter().flat_map(|rules| &rules.patterns) {
+            for found in pattern.pattern.regex().captures_iter(text) {
+                let Some(value) = found.name("value").or_else(|| found.get(0)) else {
+                    continue;
+                };
+                let head = text.get(..value.start()).unwrap_or_default();
+                // Placeholders stay.
+                if !value.is_empty() && !head.ends_with("[REDACTED:") {
+                    hits.push(Hit::new(
+                        Family::Personal,
+                        pattern.label,
+                        value.range(),
+                        Certainty::Form,
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether the tenant lets this stay.
+    pub(super) fn allows(self, hit: &Hit, text: &str, pointer: &dyn Fn() -> String) -> bool {
+        let Some(allow) = self.rules.map(|rules| &rules.allow) else {
+            return false;
+        };
+        if allow.values.is_empty() && allow.fields.is_empty() {
+            return false;
+        }
+        let value = text.get(hit.range.clone()).unwrap_or_default();
+        if value.len() <= 256 && allow.values.iter().any(|glob| glob.matches(value)) {
+            return true;
+        }
+        !allow.fields.is_empty() && {
+            let pointer = pointer();
+            allow
+                .fields
+                .iter()
+                .any(|field| field.covers(&pointer, hit.label))
+        }
+    }
+
+    pub(super) fn action(self, family: Family, label: Label) -> Action {
         let hidden = matches!(family, Family::Invisible | Family::Terminal);
         if self.strict && hidden {
             return Action::Mask;
@@ -54,7 +102,13 @@ impl<'a> Policy<'a> {
         let Some(rules) = self.rules else {
             return Action::Redact;
         };
-        let action = match family {
+        let own = rules.labels.get(label).copied().or_else(|| {
+            let mut patterns = rules.patterns.iter();
+            patterns
+                .find(|pattern| pattern.label == label)
+                .map(|pattern| pattern.action)
+        });
+        let of_family = match family {
             Family::Secrets => rules.secrets,
             Family::Personal => rules.personal,
             Family::Markup => rules.markup,
@@ -62,6 +116,13 @@ impl<'a> Policy<'a> {
             Family::Traces => rules.traces,
             Family::Invisible => rules.invisible,
             Family::Terminal => rules.terminal,
+        };
+        let action = match own {
+            _ if rules.dry_run => Action::Flag,
+            Some(own) => own,
+            // Links stay links unless their label says otherwise.
+            None if label == DATA_LINK => Action::Flag,
+            None => of_family,
         };
         match action {
             Action::Flag | Action::Block if self.strict => Action::Redact,

@@ -125,6 +125,8 @@ impl Engine {
         let mut hits = self.detect(&view.text, input.context, &[]);
         hits.extend(self.detect_encoded(&view.text, input.context));
         hits.extend(joined);
+        policy.custom(&view.text, &mut hits);
+        hits.retain(|hit| !policy.allows(hit, &view.text, input.context.pointer));
         let mut edits = self.edits_of_hits(hits, &view, input, policy);
         let visible = change(&edits);
         edits.extend(hidden(input.text, &view, policy, &edits));
@@ -181,7 +183,12 @@ impl Engine {
     fn edits_of_number(&self, input: Input<'_>, policy: Policy<'_>) -> Vec<Edit> {
         let whole = 0..input.text.len();
         let mut hits = self.detect(input.text, input.context, &[]);
-        hits.retain(|hit| hit.range == whole && hit.instead == Instead::Placeholder);
+        policy.custom(input.text, &mut hits);
+        hits.retain(|hit| {
+            hit.range == whole
+                && hit.instead == Instead::Placeholder
+                && !policy.allows(hit, input.text, input.context.pointer)
+        });
         let resolved = Resolved::of(hits, policy);
         let stretches = resolved.stretches.iter();
         let mut edits: Vec<Edit> = stretches

@@ -225,6 +225,10 @@ impl Search<'_> {
     ) -> Option<(usize, &'static Kind, bool)> {
         let other = cue.is_some_and(Cue::is_other);
         let free = token::stands_free(self.bytes, at);
+        // The middle of a UUID is named by nothing.
+        let inside = at.checked_sub(2).is_some_and(|before| {
+            matches!(self.bytes.get(before..at), Some([b, b'-']) if b.is_ascii_alphanumeric())
+        });
         let mut best: Option<(bool, usize, &'static Kind)> = None;
         for stop in token.stops() {
             if !ends(self.bytes, stop.end) {
@@ -236,7 +240,7 @@ impl Search<'_> {
             let text = self.text.get(at..stop.end).unwrap_or_default();
             let candidate = Candidate { body, text };
             for kind in KINDS.iter().filter(|kind| kind.has_length(stop.len)) {
-                let named = cue.is_some_and(|cue| cue.names(kind.label, kind.groups));
+                let named = !inside && cue.is_some_and(|cue| cue.names(kind.label, kind.groups));
                 let better = best.is_none_or(|(by_name, end, _)| {
                     (named && !by_name) || (named == by_name && stop.end > end)
                 });

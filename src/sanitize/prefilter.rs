@@ -57,6 +57,11 @@ impl Candidates {
         }
     }
 
+    /// Says that every leaf is to be looked at.
+    pub(super) fn look_everywhere(&mut self) {
+        self.everywhere = true;
+    }
+
     /// Whether the text is clean.
     pub(super) fn is_empty(&self) -> bool {
         self.offsets.is_empty() && !self.everywhere && !self.blob

@@ -87,15 +87,15 @@ const PATHS: &str = r#"(?x)
     (?: \b(?:in|at|from)\x20 )?
     (?: file:// )?
     (?: [A-Za-z]:[\\/] | \\\\ | ~?/ | (?:\.{1,2}/) | \b(?:src|lib|app|internal|pkg|cmd|crates)/ )
-    (?: [\w.@+\-$()\x20]{1,80} [\\/] ){0,24}?
-    [\w.@+\-$]{1,80} \. (?:py|pyx|java|kt|scala|groovy|clj|js|mjs|cjs|jsx|ts|tsx|vue|go|rs|cs|vb|fs|php|phtml|rb|erb|c|cc|cpp|cxx|h|hpp|m|mm|swift|ex|exs|erl|pl|pm|lua|dart|jl|ps1|so|dll|dylib|jar|class)
-    (?: (?: :\d{1,7} (?: :\d{1,6})? | \(\d{1,7} (?:,\d{1,6})? \) | :line\x20\d{1,7} | "?,?\x20(?:on\x20)?line\x20\d{1,7} )
+    (?: [0-9A-Za-z_.@+$()\x20-]+ [\\/] )*?
+    [0-9A-Za-z_.@+$-]+ \. (?:py|pyx|java|kt|scala|groovy|clj|js|mjs|cjs|jsx|ts|tsx|vue|go|rs|cs|vb|fs|php|phtml|rb|erb|c|cc|cpp|cxx|h|hpp|m|mm|swift|ex|exs|erl|pl|pm|lua|dart|jl|ps1|so|dll|dylib|jar|class)
+    (?: (?: :[0-9]+ (?: :[0-9]+ )? | \([0-9]+ (?:,[0-9]+)? \) | :line\x20[0-9]+ | "?,?\x20(?:on\x20)?line\x20[0-9]+ )
       | \b )"#;
 
 /// Names that no public resolver knows.
 const HOSTS: &str = r"(?ix)
-    \b (?: [a-z0-9_-]{1,63}\. ){1,8} (?: internal | intranet | localdomain | lan | corp | home\.arpa | svc | (?:svc\.)?cluster\.local ) \b (?: :\d{1,5} )?
-  | \b (?: [a-z0-9_-]{1,63}\. ){1,8} local:\d{1,5}\b";
+    \b (?: [a-z0-9_-]{1,63}\. ){1,8} (?: internal | intranet | localdomain | lan | corp | home\.arpa | svc | (?:svc\.)?cluster\.local ) \b (?: :[0-9]{1,5} )?
+  | \b (?: [a-z0-9_-]{1,63}\. ){1,8} local:[0-9]{1,5}\b";
 
 struct Patterns {
     paths: Regex,
@@ -142,7 +142,18 @@ fn words(text: &str, range: Range<usize>, hits: &mut Hits) {
             .is_some_and(|word| {
                 word.contains("://") || word.ends_with(|c: char| c.is_alphanumeric())
             });
-        if is_web {
+        // A path from a project's own root counts with a line in it only.
+        let preposition_less = found
+            .as_str()
+            .trim_start_matches("in ")
+            .trim_start_matches("at ")
+            .trim_start_matches("from ");
+        let is_relative = !preposition_less.starts_with(['/', '\\', '~', 'f'])
+            && preposition_less.as_bytes().get(1) != Some(&b':');
+        let has_line = found
+            .as_str()
+            .ends_with(|c: char| c.is_ascii_digit() || c == ')');
+        if is_web || (is_relative && !has_line) {
             continue;
         }
         let preposition = ["in ", "at ", "from "]

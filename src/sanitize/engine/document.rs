@@ -129,7 +129,10 @@ impl<'a> Document<'a> {
         policy: Policy<'a>,
         level: u8,
     ) -> Option<Self> {
-        let candidates = Candidates::in_json(&engine.scanner, &engine.detectors, text);
+        let mut candidates = Candidates::in_json(&engine.scanner, &engine.detectors, text);
+        if policy.has_patterns() {
+            candidates.look_everywhere();
+        }
         let blocks = level == 0 && has_blocks(text);
         if candidates.is_empty() && !blocks {
             return None;

@@ -41,7 +41,10 @@ impl<'a> Columns<'a> {
         let before = text.get(self.line.0..at)?;
         let nth = columns(before, delimiter);
         let mut cells = self.heading?.split(delimiter);
-        cues::of_name(cells.nth(nth)?.trim().trim_matches(['"', '*', '`']))
+        let cell = cells.nth(nth)?.trim().trim_matches(['"', '*', '`']);
+        // A line of values is no heading.
+        let is_name = cell.len() <= 48 && !cell.contains(['=', ':', '@', '.']);
+        is_name.then(|| cues::of_name(cell))?
     }
 
     /// Reads on to the line of `at`.

@@ -172,7 +172,7 @@ pub(super) const KINDS: &[Kind] = &[
     cued("kr_rrn", NATIONAL, (13, 13), n::kr_rrn),
     cued("jp_my_number", NATIONAL | TAX, (12, 12), n::jp_my_number),
     cued("tw_id", NATIONAL, (10, 10), n::tw_id),
-    cued("hk_id", NATIONAL, (7, 9), n::hk_id),
+    cued("hk_id", NATIONAL, (8, 9), n::hk_id),
     written("sg_nric", NATIONAL, (9, 9), n::sg_nric, &["A9999999A"]),
     written("th_id", NATIONAL, (13, 13), n::th_id, &["9-9999-99999-99-9"]),
     written("my_nric", NATIONAL, (12, 12), n::my_nric, &["999999-99-9999"]),

@@ -8,61 +8,61 @@ use regex::Regex;
 /// Lines that are frames, or stand in a trace, by themselves.
 const FRAMES: &str = r#"(?x)^(?:
     # Python
-    \s*Traceback\ \(most\ recent\ call\ last\):?
-  | \s*(?:\|\s*)?File\ "[^"]{1,400}",\ line\ \d+.*
-  | \s*During\ handling\ of\ the\ above\ exception.*
-  | \s*The\ above\ exception\ was\ the\ direct\ cause.*
-  | \s*\[Previous\ line\ repeated\ \d+.*
-  | \s*[\^~]{2,}\s*
+    [\ \t]*Traceback\ \(most\ recent\ call\ last\):?
+  | [\ \t]*(?:\|[\ \t]*)?File\ "[^"]*",\ line\ [0-9]+.*
+  | [\ \t]*During\ handling\ of\ the\ above\ exception.*
+  | [\ \t]*The\ above\ exception\ was\ the\ direct\ cause.*
+  | [\ \t]*\[Previous\ line\ repeated\ [0-9]+.*
+  | [\ \t]*[\^~]{2,}[\ \t]*
     # Java, Kotlin, Scala, Clojure, .NET, JavaScript
-  | \s+at\ (?:async\ |new\ |async\ new\ )?[\w.$<>\[\]/@\#*\ :\\`,&|+=~^-]{0,300}\(.{0,400}\)(?:\ in\ .+)?\s*
-  | \s+at\ (?:async\ )?(?:file://|node:|/|[A-Za-z]:\\|https?://)\S+:\d+(?::\d+)?\s*
-  | \s+at\ [\w.$`<>]+\s*(?:\(\))?\ in\ .+:line\ \d+\s*
-  | \s+at\ (?:<anonymous>|native|new\ Promise.*)
-  | at\ [\w.$<>/]+\([^)]{0,200}\.(?:java|kt|scala|groovy|clj|js|ts|cs):?\d*(?::\d+)?\)\s*
-  | \s*\.\.\.\ \d+\ (?:more|common\ frames\ omitted).*
-  | \s*---\ End\ of\ (?:inner\ exception\ )?stack\ trace.*
-  | \S{0,200}@(?:https?|file|resource|chrome)://\S+:\d+:\d+\s*
+  | [\ \t]+at\ (?:async\ |new\ |async\ new\ )?[0-9A-Za-z_.$<>\[\]/@\#*\ :\\`,&|+=~^-]*\(.*\)(?:\ in\ .+)?[\ \t]*
+  | [\ \t]+at\ (?:async\ )?(?:file://|node:|/|[A-Za-z]:\\|https?://)\S+:[0-9]+(?::[0-9]+)?[\ \t]*
+  | [\ \t]+at\ [0-9A-Za-z_.$`<>]+[\ \t]*(?:\(\))?\ in\ .+:line\ [0-9]+[\ \t]*
+  | [\ \t]+at\ (?:<anonymous>|native|new\ Promise.*)
+  | at\ [0-9A-Za-z_.$<>/]+\([^)]*\.(?:java|kt|scala|groovy|clj|js|ts|cs):?[0-9]*(?::[0-9]+)?\)[\ \t]*
+  | [\ \t]*\.\.\.\ [0-9]+\ (?:more|common\ frames\ omitted).*
+  | [\ \t]*---\ End\ of\ (?:inner\ exception\ )?stack\ trace.*
+  | \S*@(?:https?|file|resource|chrome)://\S+:[0-9]+:[0-9]+[\ \t]*
     # Go
-  | goroutine\ \d+\ \[.*
-  | created\ by\ \S+(?:\ in\ goroutine\ \d+)?\s*
-  | \s+\S+\.go:\d+(?:\ \+0x[0-9a-f]+)?\s*
-  | (?:[\w./*()-]+\.)?[\w.()*-]+\((?:\.\.\.|(?:0x[0-9a-f]+|\{.*\}|,|\ |\.{3}|\?)*)\)\s*
-  | exit\ status\ \d+\s*
+  | goroutine\ [0-9]+\ \[.*
+  | created\ by\ \S+(?:\ in\ goroutine\ [0-9]+)?[\ \t]*
+  | [\ \t]+\S+\.go:[0-9]+(?:\ \+0x[0-9a-f]+)?[\ \t]*
+  | (?:[0-9A-Za-z_./*()-]+\.)?[0-9A-Za-z_.()*-]+\((?:\.\.\.|(?:0x[0-9a-f]+|\{.*\}|,|\ |\.{3}|\?)*)\)[\ \t]*
+  | exit\ status\ [0-9]+[\ \t]*
   | \[signal\ SIG.*
     # Rust
-  | stack\ backtrace:\s*
-  | \s+\d+:\s+(?:0x[0-9a-f]+\ -\ )?[\w<>:{}\#&\ ,.$*\[\];()=-]+\s*
+  | stack\ backtrace:[\ \t]*
+  | [\ \t]+[0-9]+:[\ \t]+(?:0x[0-9a-f]+\ -\ )?[0-9A-Za-z_<>:{}\#&\ ,.$*\[\];()=-]+[\ \t]*
   | note:\ (?:run\ with\ `RUST_BACKTRACE|[Ss]ome\ details\ are\ omitted).*
     # PHP
-  | \s*(?:PHP\ )?Stack\ trace:\s*
-  | (?:PHP\s+)?\s*\#\d+\s+\{main\}.*
-  | (?:PHP\s+)?\s*\#?\d+\.?\s+\S+\(\d+\):\ .*
-  | \s*\#\d+\ \[internal\ function\]:.*
-  | \s*thrown\ in\ .+\ on\ line\ \d+\s*
+  | [\ \t]*(?:PHP\ )?Stack\ trace:[\ \t]*
+  | (?:PHP[\ \t]+)?[\ \t]*\#[0-9]+[\ \t]+\{main\}.*
+  | (?:PHP[\ \t]+)?[\ \t]*\#?[0-9]+\.?[\ \t]+\S+\([0-9]+\):\ .*
+  | [\ \t]*\#[0-9]+\ \[internal\ function\]:.*
+  | [\ \t]*thrown\ in\ .+\ on\ line\ [0-9]+[\ \t]*
     # Ruby, Perl, Lua
-  | \s+from\ \S+:\d+:in\ .*
-  | \s+\S+\.rb:\d+:in\ .*
-  | \s*\S+\.p[lm]\ line\ \d+\.?\s*
-  | \s+\S+(?:::\S+)?\([^)]*\)\ called\ at\ .+\ line\ \d+.*
-  | \s*stack\ traceback:\s*
-  | \s+\[C\]:\ (?:in|at)\ .*
-  | \s+\S+\.lua:\d+:\ in\ .*
+  | [\ \t]+from\ \S+:[0-9]+:in\ .*
+  | [\ \t]+\S+\.rb:[0-9]+:in\ .*
+  | [\ \t]*\S+\.p[lm]\ line\ [0-9]+\.?[\ \t]*
+  | [\ \t]+\S+(?:::\S+)?\([^)]*\)\ called\ at\ .+\ line\ [0-9]+.*
+  | [\ \t]*stack\ traceback:[\ \t]*
+  | [\ \t]+\[C\]:\ (?:in|at)\ .*
+  | [\ \t]+\S+\.lua:[0-9]+:\ in\ .*
     # Elixir, Erlang
-  | \s+\([\w.\ -]+\)\ \S+\.(?:ex|exs|erl):\d+:\ .*
-  | \s+\S+\.(?:ex|exs|erl):\d+:\ .*
+  | [\ \t]+\([0-9A-Za-z_.\ -]+\)\ \S+\.(?:ex|exs|erl):[0-9]+:\ .*
+  | [\ \t]+\S+\.(?:ex|exs|erl):[0-9]+:\ .*
     # C, C++, Swift, Objective-C
-  | \s*\#\d+\s+(?:0x[0-9a-f]+\s+)?in\ .*
-  | \s*\#\d+\s+0x[0-9a-f]+.*
-  | \s*\S+\([^)]*\+0x[0-9a-f]+\)\s*\[0x[0-9a-f]+\]\s*
-  | \s*\S*\[0x[0-9a-f]+\]\s*
-  | \d+\s+\S+\s+0x[0-9a-f]{8,16}\ .*
-  | \s*\*{3}\ (?:Check\ failure\ )?[Ss]tack\ trace.*
+  | [\ \t]*\#[0-9]+[\ \t]+(?:0x[0-9a-f]+[\ \t]+)?in\ .*
+  | [\ \t]*\#[0-9]+[\ \t]+0x[0-9a-f]+.*
+  | [\ \t]*\S+\([^)]*\+0x[0-9a-f]+\)[\ \t]*\[0x[0-9a-f]+\][\ \t]*
+  | [\ \t]*\S*\[0x[0-9a-f]+\][\ \t]*
+  | [0-9]+[\ \t]+\S+[\ \t]+0x[0-9a-f]{8,16}\ .*
+  | [\ \t]*\*{3}\ (?:Check\ failure\ )?[Ss]tack\ trace.*
     # PowerShell
-  | \s*At\ (?:[A-Za-z]:\\|/)\S.*:\d+\ char:\d+\s*
-  | \s*\+\ (?:CategoryInfo|FullyQualifiedErrorId|~+).*
+  | [\ \t]*At\ (?:[A-Za-z]:\\|/)\S.*:[0-9]+\ char:[0-9]+[\ \t]*
+  | [\ \t]*\+\ (?:CategoryInfo|FullyQualifiedErrorId|~+).*
     # Dart
-  | \#\d+\s+\S.*\((?:package|dart|file):[^)]*\)\s*
+  | \#[0-9]+[\ \t]+\S.*\((?:package|dart|file):[^)]*\)[\ \t]*
 )$"#;
 
 #[expect(

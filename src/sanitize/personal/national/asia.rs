@@ -80,16 +80,25 @@ pub(in super::super) fn tw_id(body: &[u8]) -> bool {
     matches!(d[0], 1 | 2 | 8 | 9) && sum.is_multiple_of(10)
 }
 
-/// Identity card of Hong Kong, the check digit in brackets or not written.
+/// Identity card of Hong Kong.
 pub(in super::super) fn hk_id(body: &[u8]) -> bool {
     let head = body.iter().take_while(|b| b.is_ascii_uppercase()).count();
-    let rest = body.get(head..).unwrap_or_default();
-    (1..=2).contains(&head)
-        && (6..=7).contains(&rest.len())
-        && rest.get(..6).and_then(as_number).is_some()
-        && rest
-            .get(6)
-            .is_none_or(|check| check.is_ascii_digit() || *check == b'A')
+    let (prefix, rest) = body.split_at_checked(head).unwrap_or_default();
+    let Some((number, [check])) = rest.split_first_chunk::<6>() else {
+        return false;
+    };
+    let place = |b: u8| u32::from(b - b'A') + 10;
+    let letters = match prefix {
+        [one] => 36 * 9 + place(*one) * 8,
+        [first, second] => place(*first) * 9 + place(*second) * 8,
+        _ => return false,
+    };
+    let check = match check {
+        b'A' => 10,
+        digit => u32::from(digit.wrapping_sub(b'0')),
+    };
+    digits::<6>(number)
+        .is_some_and(|d| (letters + weighted(&d, &[7, 6, 5, 4, 3, 2]) + check).is_multiple_of(11))
 }
 
 /// NRIC and FIN of Singapore.
