@@ -14,6 +14,7 @@ mod explain;
 mod migrate;
 mod quickstart;
 mod sample;
+mod sanitize;
 mod serve;
 mod token;
 
@@ -52,6 +53,10 @@ enum Command {
     ///
     /// Example: toolgate call `crm_find_customer` --args '{"query": "Ada"}' --url <http://127.0.0.1:8080/mcp> --token-file token
     Call(call::Options),
+    /// Cleans results as a tenant's rules say: JSON lines `{"id": …, "input": …}` in, `{"id": …, "output": …, "findings": […]}` out.
+    ///
+    /// Example: toolgate sanitize --config toolgate.yaml --tenant acme --explain < results.jsonl
+    Sanitize(sanitize::Options),
     /// Prints an access token for a user of the quickstart data.
     ///
     /// Example: toolgate token --user alice@acme.test
@@ -92,6 +97,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Check(options) => Ok(check::run(&options)),
         Command::Token(options) => token::run(&options),
+        Command::Sanitize(options) => sanitize::run(&options),
         Command::Serve(file) => on_runtime(serve::run(file)),
         Command::Quickstart(options) => on_runtime(quickstart::run(options)),
         Command::Explain(options) => on_runtime(explain::run(options)),

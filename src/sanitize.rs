@@ -21,6 +21,7 @@ mod encoded;
 mod engine;
 mod escapes;
 mod excerpt;
+mod explain;
 mod findings;
 mod injection;
 mod invisible;
@@ -41,5 +42,6 @@ mod traces;
 mod view;
 
 pub use clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};
+pub use explain::{Explanation, explain};
 pub use findings::{Finding, Findings, INVISIBLE, Label, TERMINAL};
 pub use sanitizer::Sanitizer;

@@ -28,6 +28,16 @@ pub enum Unclean {
     },
 }
 
+impl Unclean {
+    /// What was found in it, as far as it was looked at.
+    pub fn findings(&self) -> Findings {
+        match self {
+            Self::TooLarge { .. } => Findings::none(),
+            Self::Blocked { findings, .. } => findings.clone(),
+        }
+    }
+}
+
 /// A cleaned result.
 #[derive(Clone, Debug)]
 pub struct CleanResult {
