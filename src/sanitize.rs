@@ -27,6 +27,8 @@ mod injection;
 mod invisible;
 mod leaves;
 mod markup;
+#[cfg(test)]
+mod matrix;
 mod odd;
 mod offsets;
 mod personal;

@@ -170,14 +170,13 @@ fn fault(sanitizer: &Sanitizer, vector: &SanitizeVector, rules: &Sanitize) -> Op
     }
     let becomes = vector.becomes.as_ref()?;
     let text = json.and_then(|json| match &vector.key {
-        Some(key) => json.get("structuredContent")?.get(key)?.string(),
-        None => json
-            .get("content")?
-            .elements()
-            .next()?
-            .get("text")?
-            .string(),
+        Some(key) => text_of(&json.get("structuredContent")?.get(key)?),
+        None => text_of(&json.get("content")?.elements().next()?.get("text")?),
     });
     (text.as_deref() != Some(becomes.as_str()))
         .then(|| "becomes another text than `becomes` says".to_owned())
+}
+
+fn text_of(json: &Json) -> Option<String> {
+    Some(json.string()?.into_owned())
 }

@@ -140,7 +140,7 @@ fn words(text: &str, range: Range<usize>, hits: &mut Hits) {
             .rsplit(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '('))
             .next()
             .is_some_and(|word| {
-                word.contains("://") || word.ends_with(|c: char| c.is_alphanumeric())
+                word.contains(":/") || word.ends_with(|c: char| c.is_alphanumeric() || c == ':')
             });
         // A path from a project's own root counts with a line in it only.
         let preposition_less = found

@@ -18,13 +18,16 @@ const LONGEST: usize = 512;
 /// pattern, and this bounds its factor.
 const LARGEST: usize = 256 << 10;
 
+/// A label that lives as long as the process.
+pub type Interned = &'static str;
+
 /// One of `tenants.*.sanitize.patterns`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomPattern {
     /// Its label, as it stands in placeholders.
     #[serde(deserialize_with = "interned")]
-    pub label: &'static str,
+    pub label: Interned,
     /// A regular expression of linear time (no look-around, no references back). A
     /// group named `value` is what is replaced; otherwise all of it.
     pub pattern: Expression,
@@ -38,7 +41,7 @@ fn redact() -> Action {
 }
 
 /// Labels live as long as the process: there are few, and a reload has the same.
-fn interned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static str, D::Error> {
+fn interned<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Interned, D::Error> {
     static LABELS: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let label = String::deserialize(deserializer)?;
     let mut labels = LABELS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -45,7 +45,7 @@ impl Tag {
             .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b':'))
             .count();
         let name = text.get(start..start + len)?.to_ascii_lowercase();
-        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || name.ends_with(':') {
             return None;
         }
         let mut tag = Self {

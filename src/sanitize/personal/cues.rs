@@ -88,7 +88,12 @@ fn row(line: &'static str) -> Option<(&'static str, u8, &'static str)> {
             _ => HEALTH,
         })
         .sum();
-    Some((if label == "any" { "" } else { label }, groups, words))
+    // The groups of a kind are what it belongs to; its words name it alone.
+    Some(if label == "any" {
+        ("", groups, words)
+    } else {
+        (label, 0, words)
+    })
 }
 
 /// What the last telling word of a text stands for.
