@@ -39,6 +39,9 @@ pub struct Sanitize {
     pub terminal: Action,
     /// Largest answer: a larger one is an error.
     pub max_answer: ByteSize,
+    /// Characters of one text that are passed on; a longer one is cut. No limit
+    /// unless set.
+    pub max_text: Option<usize>,
 }
 
 impl Default for Sanitize {
@@ -52,6 +55,7 @@ impl Default for Sanitize {
             invisible: Action::Redact,
             terminal: Action::Redact,
             max_answer: ByteSize(10 << 20),
+            max_text: None,
         }
     }
 }
@@ -59,5 +63,8 @@ impl Default for Sanitize {
 impl Sanitize {
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.positive("max_answer", self.max_answer.0 as u64);
+        if let Some(most) = self.max_text {
+            check.positive("max_text", most as u64);
+        }
     }
 }

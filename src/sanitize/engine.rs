@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::detect::{
-    Context, Detector, Family, Hit, Hits, Instead, Place, Sign, Subject, detectors,
+    Certainty, Context, Detector, Family, Hit, Hits, Instead, Place, Sign, Subject, detectors,
 };
 use super::edits::{Edit, Policy, apply, apply_mapped, change, hidden_replacement};
 use super::encoded::Reading;
@@ -180,7 +180,7 @@ impl Engine {
     fn edits_of_number(&self, input: Input<'_>, policy: Policy<'_>) -> Vec<Edit> {
         let whole = 0..input.text.len();
         let mut hits = self.detect(input.text, input.context, &[]);
-        hits.retain(|hit| hit.range == whole && hit.instead == Instead::Placeholder);
+        hits.retain(|hit| hit.range == whole && hit.certainty == Certainty::Form);
         let resolved = Resolved::of(hits, policy);
         let stretches = resolved.stretches.iter();
         let mut edits: Vec<Edit> = stretches
