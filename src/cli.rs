@@ -53,14 +53,14 @@ enum Command {
     ///
     /// Example: toolgate call `crm_find_customer` --args '{"query": "Ada"}' --url <http://127.0.0.1:8080/mcp> --token-file token
     Call(call::Options),
-    /// Cleans results as a tenant's rules say: JSON lines `{"id": …, "input": …}` in, `{"id": …, "output": …, "findings": […]}` out.
-    ///
-    /// Example: toolgate sanitize --config toolgate.yaml --tenant acme --explain < results.jsonl
-    Sanitize(sanitize::Options),
     /// Prints an access token for a user of the quickstart data.
     ///
     /// Example: toolgate token --user alice@acme.test
     Token(token::Options),
+    /// Cleans JSON lines as the gateway cleans results: `{"id", "input"}` on standard input, `{"id", "output", "findings"}` on standard output.
+    ///
+    /// Example: toolgate sanitize --explain < results.jsonl
+    Sanitize(sanitize::Options),
     /// Reads the audit.
     #[command(subcommand)]
     Audit(audit::Command),

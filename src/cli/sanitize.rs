@@ -1,182 +1,151 @@
-//! `toolgate sanitize`: what the rules make of results, without a server.
+//! `toolgate sanitize`: JSON lines in, cleaned JSON lines out (design §9).
 
-use std::io::{BufRead, stdin};
+use std::io::{BufRead, BufWriter, Write, stdin, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context, bail};
 use clap::Args;
 
-use super::check;
-use crate::config::{Action, Sanitize, SanitizeVector};
-use crate::ids::TenantId;
+use crate::config::{Action, Sanitize};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Json, JsonLimits, Untrusted};
-use crate::sanitize::{Explanation, Findings, Sanitizer, explain};
+use crate::sanitize::{Explanation, Findings, Sanitizer, Unclean, explain};
+
+mod vectors;
+
+pub(super) use vectors::failing_vectors;
 
 /// `toolgate sanitize`
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The configuration file. Without one the defaults hold.
-    #[arg(long, short)]
+    /// The configuration whose rules apply; the defaults without one.
+    #[arg(long, short, requires = "tenant")]
     config: Option<PathBuf>,
-    /// Whose rules. Needed with a configuration that has several tenants.
+    /// The tenant whose rules apply.
     #[arg(long, requires = "config")]
     tenant: Option<String>,
     /// The tool that the results come from, for exceptions that name tools.
     #[arg(long)]
     tool: Option<String>,
-    /// Says what was found, where, by what and what is done about it, in place of the
-    /// output. Never the value.
+    /// Add to each finding where it was found, by what, what is done about it and which
+    /// key decides. Never the value.
     #[arg(long)]
     explain: bool,
 }
 
 pub(super) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     let rules = rules(options)?;
-    let rules = rules.for_tool(options.tool.as_deref().unwrap_or_default());
     let sanitizer = Sanitizer::new();
-    for (number, line) in stdin().lock().lines().enumerate() {
-        let line = line?;
+    let mut out = BufWriter::new(stdout().lock());
+    for (number, line) in (1_usize..).zip(stdin().lock().lines()) {
+        let line = line.context("standard input cannot be read")?;
         if line.trim().is_empty() {
             continue;
         }
-        let row = Json::parse(line.into_bytes().into(), &JsonLimits::UPSTREAM)
-            .with_context(|| format!("line {} is no JSON", number + 1))?;
-        let input = row.get("input").unwrap_or_else(Json::null);
-        let (output, findings, withheld) = match sanitizer.result(Untrusted::new(input), &rules) {
-            Ok(clean) => (clean.json().clone(), clean.findings().clone(), None),
-            Err(unclean) => (Json::null(), unclean.findings(), Some(unclean.to_string())),
-        };
-        if options.explain {
-            print!(
-                "{}",
-                explained(&row, &findings, &rules, withheld.as_deref())
-            );
-        } else {
-            let row = ObjectBuilder::new()
-                .maybe("id", row.get("id").as_ref())
-                .json("output", &output)
-                .json("findings", &listed(&findings));
-            println!("{}", row.build().as_str());
-        }
+        let line = Json::parse(line.into_bytes().into(), &JsonLimits::UPSTREAM)
+            .with_context(|| format!("line {number} is no JSON"))?;
+        let answer = answer(&sanitizer, &line, &rules, options.explain);
+        writeln!(out, "{}", answer.as_str())?;
     }
+    out.flush()?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn rules(options: &Options) -> anyhow::Result<Sanitize> {
-    let Some(path) = &options.config else {
+    let (Some(path), Some(tenant)) = (&options.config, &options.tenant) else {
         return Ok(Sanitize::default());
     };
-    let config = check::load(path)?.config;
-    let tenant = match &options.tenant {
-        Some(tenant) => config.tenants.get(&TenantId::new(tenant.as_str())),
-        None if config.tenants.len() == 1 => config.tenants.values().next(),
-        None => bail!("say whose rules: --tenant"),
-    };
-    tenant
-        .map(|tenant| tenant.sanitize.clone())
-        .context("the configuration has no such tenant")
+    let loaded = super::check::load(path)?;
+    match loaded
+        .config
+        .tenants
+        .iter()
+        .find(|(id, _)| id.as_str() == tenant.as_str())
+    {
+        Some((_, tenant)) => Ok(tenant
+            .sanitize
+            .for_tool(options.tool.as_deref().unwrap_or_default())
+            .into_owned()),
+        None => bail!("the configuration has no tenant \"{tenant}\""),
+    }
 }
 
-fn listed(findings: &Findings) -> Json {
+/// The line's answer: `{"id", "output", "findings"}`; `withheld` says why the output
+/// is null.
+fn answer(sanitizer: &Sanitizer, line: &Json, rules: &Sanitize, explains: bool) -> Json {
+    let input = line.get("input").unwrap_or_else(Json::null);
+    let mut rules = rules.clone();
+    let asked = line
+        .get("options")
+        .and_then(|options| options.get("max_text_chars"))
+        .and_then(|most| most.integer());
+    if let Some(most) = asked.and_then(|most| usize::try_from(most).ok()) {
+        rules.max_text = Some(most);
+    }
+    let row = ObjectBuilder::new().maybe("id", line.get("id").as_ref());
+    match sanitizer.result(Untrusted::new(input), &rules) {
+        Ok(clean) => row
+            .json("output", clean.json())
+            .json(
+                "findings",
+                &listed(clean.findings(), explains.then_some(&rules)),
+            )
+            .build(),
+        Err(unclean) => {
+            let reason = unclean.to_string();
+            let findings = match unclean {
+                Unclean::Blocked { findings, .. } => findings,
+                Unclean::TooLarge { .. } => Findings::none(),
+            };
+            row.json("output", &Json::null())
+                .json("findings", &listed(&findings, explains.then_some(&rules)))
+                .text("withheld", &reason)
+                .build()
+        }
+    }
+}
+
+/// The findings; explained where there are rules to explain them by.
+fn listed(findings: &Findings, rules: Option<&Sanitize>) -> Json {
     let mut list = ArrayBuilder::new();
+    if let Some(rules) = rules {
+        for row in explain(findings, rules) {
+            list.push(&explained(&row));
+        }
+        return list.build();
+    }
     for (label, finding) in findings.iter() {
-        let count = i64::try_from(finding.count).unwrap_or(i64::MAX);
         let row = ObjectBuilder::new()
             .text("label", label)
-            .integer("count", count);
+            .integer("count", counted(finding.count));
         list.push(&row.build());
     }
     list.build()
 }
 
-/// A line for each kind that was found.
-fn explained(row: &Json, findings: &Findings, rules: &Sanitize, withheld: Option<&str>) -> String {
-    let mut out = String::new();
-    if let Some(id) = row.get("id") {
-        out.push_str(id.as_str());
-        out.push('\n');
-    }
-    for row in explain(findings, rules) {
-        out.push_str(&line(&row));
-    }
-    if findings.is_empty() {
-        out.push_str("  nothing found\n");
-    }
-    if let Some(withheld) = withheld {
-        out.push_str(&format!("  {withheld}\n"));
-    }
-    out
+fn counted(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
-fn line(row: &Explanation) -> String {
-    let does = match row.action {
-        Action::Redact if row.label == "prompt_injection" => "marked",
-        Action::Redact => "redacted",
-        Action::Mask => "masked",
-        Action::Flag => "counted",
-        Action::Block => "the answer is withheld",
+fn explained(row: &Explanation) -> Json {
+    let mut places = ArrayBuilder::new();
+    for place in &row.places {
+        places.push(&Json::from_text(place));
+    }
+    let action = match row.action {
+        Action::Redact if row.label == "prompt_injection" => "mark",
+        Action::Redact => "redact",
+        Action::Mask => "mask",
+        Action::Flag => "flag",
+        Action::Block => "block",
     };
-    format!(
-        "  {} x{} at {}: {} (by `{}`), because of {}\n",
-        row.label,
-        row.count,
-        row.places.join(", "),
-        does,
-        row.decided_by,
-        row.why
-    )
-}
-
-/// What the vectors of a tenant's rules say, one line for each that fails.
-pub(super) fn failing_vectors(rules: &Sanitize) -> Vec<String> {
-    let sanitizer = Sanitizer::new();
-    (0..)
-        .zip(&rules.vectors)
-        .filter_map(|(number, vector): (usize, _)| {
-            let fault = fault(&sanitizer, vector, rules)?;
-            Some(format!("vectors[{number}]: {fault}"))
-        })
-        .collect()
-}
-
-fn fault(sanitizer: &Sanitizer, vector: &SanitizeVector, rules: &Sanitize) -> Option<String> {
-    let text = Json::from_text(&vector.text);
-    let result = match &vector.key {
-        Some(key) => ObjectBuilder::new().json(
-            "structuredContent",
-            &ObjectBuilder::new().json(key, &text).build(),
-        ),
-        None => {
-            let block = ObjectBuilder::new()
-                .text("type", "text")
-                .json("text", &text);
-            let mut content = ArrayBuilder::new();
-            content.push(&block.build());
-            ObjectBuilder::new().json("content", &content.build())
-        }
-    };
-    let result = result.boolean("isError", vector.is_error).build();
-    let (json, findings) = match sanitizer.result(Untrusted::new(result), rules) {
-        Ok(clean) => (Some(clean.json().clone()), clean.findings().clone()),
-        Err(unclean) => (None, unclean.findings()),
-    };
-    let found: Vec<&str> = findings.iter().map(|(label, _)| label).collect();
-    let mut expected: Vec<&str> = vector.finds.iter().map(String::as_str).collect();
-    expected.sort_unstable();
-    if found != expected {
-        return Some(format!("finds {found:?}, not {expected:?}"));
-    }
-    let becomes = vector.becomes.as_ref()?;
-    let text = json.and_then(|json| match &vector.key {
-        Some(key) => text_of(&json.get("structuredContent")?.get(key)?),
-        None => text_of(&json.get("content")?.elements().next()?.get("text")?),
-    });
-    (text.as_deref() != Some(becomes.as_str()))
-        .then(|| "becomes another text than `becomes` says".to_owned())
-}
-
-fn text_of(json: &Json) -> Option<String> {
-    Some(json.string()?.into_owned())
+    ObjectBuilder::new()
+        .text("label", row.label)
+        .integer("count", counted(row.count))
+        .json("places", &places.build())
+        .text("action", action)
+        .text("decided_by", &row.decided_by)
+        .text("why", row.why)
+        .build()
 }

@@ -58,6 +58,9 @@ pub struct Sanitize {
     pub vectors: Vec<SanitizeVector>,
     /// Largest answer: a larger one is an error.
     pub max_answer: ByteSize,
+    /// Characters of one text that are passed on; a longer one is cut. No limit
+    /// unless set.
+    pub max_text: Option<usize>,
 }
 
 impl Default for Sanitize {
@@ -76,6 +79,7 @@ impl Default for Sanitize {
             patterns: Vec::new(),
             vectors: Vec::new(),
             max_answer: ByteSize(10 << 20),
+            max_text: None,
         }
     }
 }
@@ -114,5 +118,8 @@ impl Sanitize {
         }
         check.each("patterns", &self.patterns, CustomPattern::validate);
         check.each("vectors", &self.vectors, SanitizeVector::validate);
+        if let Some(most) = self.max_text {
+            check.positive("max_text", most as u64);
+        }
     }
 }

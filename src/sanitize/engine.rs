@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::detect::{
-    Context, Detector, Family, Hit, Hits, Instead, Place, Sign, Subject, detectors,
+    Certainty, Context, Detector, Family, Hit, Hits, Instead, Place, Sign, Subject, detectors,
 };
 use super::edits::{Edit, Policy, apply, apply_mapped, change, hidden_replacement};
 use super::encoded::Reading;
@@ -186,7 +186,7 @@ impl Engine {
         policy.custom(input.text, &mut hits);
         hits.retain(|hit| {
             hit.range == whole
-                && hit.instead == Instead::Placeholder
+                && hit.certainty == Certainty::Form
                 && !policy.allows(hit, input.text, input.context.pointer)
         });
         let resolved = Resolved::of(hits, policy);

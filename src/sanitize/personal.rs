@@ -113,10 +113,10 @@ impl Search<'_> {
             return None;
         }
         if self.named.is_some_and(|cue| cue.is("phone")) && (9..=15).contains(&text.len()) {
-            return Some(hit("phone", whole, Certainty::Name));
+            return Some(hit("phone", whole, Certainty::Form));
         }
         if self.named.is_some_and(|cue| cue.is("date_of_birth")) && dates::is_packed(text) {
-            return Some(hit("date_of_birth", whole, Certainty::Name));
+            return Some(hit("date_of_birth", whole, Certainty::Form));
         }
         let token = Token::read(text, 0)?;
         let (end, kind, named) = self.best(&token, 0, self.named)?;

@@ -1,11 +1,16 @@
 //! The front door: one function for each kind of thing that an upstream says.
 
+use std::time::Instant;
+
 use super::clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};
 use super::detect::Place;
 use super::edits::{Edit, Policy, edits_total};
 use super::engine::{Engine, Found, Ground, blocking, edited};
 use super::excerpt::{Excerpts, INTERNAL_HOST, cut, one_line, without_markup};
+use super::excess;
 use super::findings::{Findings, INVISIBLE, TERMINAL};
+use super::fit;
+use super::stream::{self, Stream};
 use crate::config::Sanitize;
 use crate::protocol::{Json, Untrusted, UpstreamEvent};
 
@@ -48,9 +53,36 @@ impl Sanitizer {
         result: Untrusted<Json>,
         rules: &Sanitize,
     ) -> Result<CleanResult, Unclean> {
-        let json = result.open();
-        let (json, findings) = self.checked(&json, rules, Ground::Answer)?;
-        Ok(CleanResult::new(json, findings))
+        self.result_fitting(result, rules, &|_| true)
+    }
+
+    /// The same for a result whose `structuredContent` has a schema: where a
+    /// placeholder is not of its shape, one that is takes its place, if there is
+    /// one. Whether the outcome fits is for the caller to check.
+    ///
+    /// # Errors
+    /// [`Unclean`] when it is too large, or holds what the tenant blocks.
+    pub fn result_fitting(
+        &self,
+        result: Untrusted<Json>,
+        rules: &Sanitize,
+        accepts: &dyn Fn(&Json) -> bool,
+    ) -> Result<CleanResult, Unclean> {
+        let before = result.open();
+        let (mut json, mut findings) = self.checked(&before, rules, Ground::Answer)?;
+        if !findings.is_empty() {
+            let structured = json.get("structuredContent");
+            if structured.is_some_and(|structured| !accepts(&structured))
+                && let Some(fitted) = fit::result(&before, &json, accepts)
+            {
+                json = fitted;
+            }
+        }
+        let Some(most) = rules.max_text else {
+            return Ok(CleanResult::new(json, findings));
+        };
+        let (json, remainders) = excess::cut(&json, most, &mut findings);
+        Ok(CleanResult::new(json, findings).with_remainders(remainders))
     }
 
     /// Cleans a notification about a request in flight.
@@ -62,7 +94,11 @@ impl Sanitizer {
         event: Untrusted<UpstreamEvent>,
         rules: &Sanitize,
     ) -> Result<CleanEvent, Unclean> {
-        let (event, findings) = match event.open() {
+        self.open_event(event.open(), rules)
+    }
+
+    fn open_event(&self, event: UpstreamEvent, rules: &Sanitize) -> Result<CleanEvent, Unclean> {
+        let (event, findings) = match event {
             UpstreamEvent::Progress(json) => {
                 let (json, findings) = self.checked(&json, rules, Ground::Event)?;
                 (UpstreamEvent::Progress(json), findings)
@@ -73,6 +109,59 @@ impl Sanitizer {
             }
         };
         Ok(CleanEvent::new(event, findings))
+    }
+
+    /// Takes the next notification of a stream in, and returns those that may leave
+    /// now, in order: one whose end could begin a secret waits until
+    /// [`Stream::deadline`], when [`Sanitizer::release`] is to be called.
+    pub fn next_event(
+        &self,
+        stream: &mut Stream,
+        event: Untrusted<UpstreamEvent>,
+        now: Instant,
+        rules: &Sanitize,
+    ) -> Vec<Result<CleanEvent, Unclean>> {
+        let ready = stream.push(event.open(), now);
+        self.cleaned_together(ready, rules)
+    }
+
+    /// The notifications that still wait: the time is over, or the stream is.
+    pub fn release(
+        &self,
+        stream: &mut Stream,
+        rules: &Sanitize,
+    ) -> Vec<Result<CleanEvent, Unclean>> {
+        self.cleaned_together(stream.take(), rules)
+    }
+
+    /// Cleans messages that were held together as the one text that they are.
+    fn cleaned_together(
+        &self,
+        events: Vec<UpstreamEvent>,
+        rules: &Sanitize,
+    ) -> Vec<Result<CleanEvent, Unclean>> {
+        let mut joined = Findings::none();
+        let mut events = events;
+        if events.len() > 1
+            && let Ok((list, findings)) =
+                self.checked(&stream::listed(&events), rules, Ground::Event)
+            && !findings.is_empty()
+        {
+            joined = findings;
+            events = events
+                .into_iter()
+                .zip(list.elements())
+                .map(|(event, text)| stream::with_words(event, &text))
+                .collect();
+        }
+        let mut out: Vec<_> = events
+            .into_iter()
+            .map(|event| self.open_event(event, rules))
+            .collect();
+        if let Some(Ok(first)) = out.iter_mut().find(|event| event.is_ok()) {
+            first.found(joined);
+        }
+        out
     }
 
     fn checked(

@@ -352,7 +352,8 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
         }
         let even = word & 0x00ff_00ff_00ff_00ff;
         let odd = word & 0xff00_ff00_ff00_ff00;
-        if even == 0x0020_0020_0020_0020 || odd == 0x2000_2000_2000_2000 {
+        // Both at once is indentation.
+        if (even == 0x0020_0020_0020_0020) != (odd == 0x2000_2000_2000_2000) {
             (self.notice)(Notice::Odd(at));
         }
         // No byte below `+`, none beyond ASCII.

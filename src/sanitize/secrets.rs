@@ -10,6 +10,7 @@ use std::ops::Range;
 use super::detect::{Certainty, Detector, Family, Hit, Hits, Sign, Subject};
 
 mod assignments;
+mod commands;
 mod formats;
 mod judge;
 mod keys;
@@ -71,6 +72,48 @@ fn find(subject: &Subject<'_>, found: &mut Hits) {
     }
 }
 
+/// Whether a text could be going on with a secret of fixed format where it ends:
+/// it ends in one, or with the beginning of one's literal, or inside a private key.
+pub(super) fn may_go_on(text: &str) -> bool {
+    const LONG: usize = 4 << 10;
+    if let Some(begin) = text.rfind("-----BEGIN")
+        && text
+            .get(begin..)
+            .is_some_and(|key| !key.contains("-----END"))
+        && text.len() - begin < 4 * LONG
+    {
+        return true;
+    }
+    let bytes = text.as_bytes();
+    let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`');
+    let start = bytes
+        .iter()
+        .rposition(ends)
+        .map_or(0, |at| at + 1)
+        .max(text.len().saturating_sub(LONG));
+    let tail = bytes.get(start..).unwrap_or_default();
+    // Bot tokens of Telegram begin with a number.
+    let digits = tail.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    if (8..=10).contains(&digits) {
+        return true;
+    }
+    let mut literals =
+        FORMATS
+            .iter()
+            .map(|format| format.literal)
+            .chain(["eyJ", "sk-", "-----BEGIN"]);
+    literals.any(|literal| {
+        let literal = literal.as_bytes();
+        let begun = (1..literal.len().min(tail.len() + 1)).any(|len| {
+            let (Some(part), Some(from)) = (literal.get(..len), tail.len().checked_sub(len)) else {
+                return false;
+            };
+            tail.ends_with(part) && (len > 2 || literals::starts_free(tail, from))
+        });
+        begun || memchr::memmem::find(tail, literal).is_some()
+    })
+}
+
 /// Whether a name makes its value worth a look.
 pub(super) fn is_telling(key: &str) -> bool {
     keys::class(key).is_some() || key == "keyName"
@@ -98,7 +141,16 @@ fn is_plausible(bytes: &[u8], sign: Sign) -> bool {
         Trigger::Name => name_around(bytes, start, end).is_some(),
         Trigger::At => is_userinfo_end(bytes, start),
         Trigger::Jwt => structures::may_be_token(bytes, start),
-        Trigger::Pem | Trigger::Scheme | Trigger::KeyName => true,
+        Trigger::Pem
+        | Trigger::Scheme
+        | Trigger::KeyName
+        | Trigger::Discord
+        | Trigger::Flag
+        | Trigger::Putty => true,
+        Trigger::Signature => start
+            .checked_sub(1)
+            .and_then(|at| bytes.get(at))
+            .is_some_and(|b| matches!(b, b'?' | b'&' | b';')),
     }
 }
 
@@ -146,7 +198,30 @@ impl Search<'_, '_> {
             }
             Trigger::Scheme => self.scheme(start, end),
             Trigger::KeyName => {}
+            Trigger::Discord => {
+                let found = commands::discord_near(self.text, end);
+                self.told(found, "discord_token");
+            }
+            Trigger::Flag => {
+                let found = commands::flag_password(self.text, start, end);
+                self.told(found, "password");
+            }
+            Trigger::Signature => {
+                let found = commands::url_signature(self.text, start, end);
+                self.told(found, "azure_sas");
+            }
+            Trigger::Putty => {
+                let found = commands::putty_lines(self.text, end);
+                self.told(found, "private_key");
+            }
             Trigger::Name => self.named(start, end),
+        }
+    }
+
+    fn told(&mut self, found: Option<Range<usize>>, label: &'static str) {
+        if let Some(range) = found {
+            let from = range.start;
+            self.push(range, label, BY_STRUCTURE, from);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What takes long, run by `make soak`: millions of hostile inputs to the
 //! envelope parser, none of which may panic, hang, or be accepted where another
-//! JSON parser says it is no JSON.
+//! JSON parser says it is no JSON; and hostile results to the sanitizer.
 
 #![expect(
     clippy::expect_used,
@@ -8,6 +8,8 @@
     clippy::disallowed_methods,
     reason = "tests fail by panicking; how much is asked for comes by the environment"
 )]
+
+mod sanitize;
 
 use std::time::{Duration, Instant};
 

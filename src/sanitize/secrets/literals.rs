@@ -24,6 +24,14 @@ pub(super) enum Trigger {
     Scheme,
     /// `keyName`: a storage key's value may stand beside it.
     KeyName,
+    /// `discord`: a bot's token may stand near.
+    Discord,
+    /// `-u` and `-p` of a command line.
+    Flag,
+    /// `&sig=` of a signed URL.
+    Signature,
+    /// `Private-Lines:` of a key of PuTTY's.
+    Putty,
 }
 
 /// Names end in one of these; what stands before decides ([`keys::class`]).
@@ -53,6 +61,14 @@ const OTHERS: &[(Cue, Trigger)] = &[
     (Cue::Word("authkey"), Trigger::Name),
     (Cue::Word("signingkey"), Trigger::Name),
     (Cue::Word("credential"), Trigger::Name),
+    (Cue::Word("kennwort"), Trigger::Name),
+    (Cue::Word("wachtwoord"), Trigger::Name),
+    (Cue::Word("senha"), Trigger::Name),
+    (Cue::Word("discord"), Trigger::Discord),
+    (Cue::Exact(" -u "), Trigger::Flag),
+    (Cue::Exact(" -p "), Trigger::Flag),
+    (Cue::Exact("sig="), Trigger::Signature),
+    (Cue::Exact("Private-Lines:"), Trigger::Putty),
 ];
 
 /// All cues: the formats in the order of their table, then the others.
