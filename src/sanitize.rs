@@ -26,7 +26,6 @@ mod excerpt;
 mod excess;
 mod explain;
 mod findings;
-mod findings;
 mod fit;
 mod injection;
 mod invisible;
