@@ -8,7 +8,7 @@
 //! own form nor a word stays. Every candidate looks at bounded windows, so the cost
 //! is linear in the text.
 
-use super::detect::{Certainty, Context, Detector, Family, Hit, Hits, Place, Subject};
+use super::detect::{Certainty, Detector, Family, Hit, Hits, Place, Subject};
 
 mod cards;
 mod checks;
@@ -48,7 +48,6 @@ const BEHIND: usize = 96;
 struct Search<'a> {
     text: &'a str,
     bytes: &'a [u8],
-    context: Context<'a>,
     named: Option<&'static Cue>,
     columns: Columns<'a>,
 }
@@ -58,7 +57,6 @@ fn find(subject: &Subject<'_>, hits: &mut Hits) {
     let mut search = Search {
         text: subject.text,
         bytes: subject.text.as_bytes(),
-        context: subject.context,
         named,
         columns: Columns::default(),
     };

@@ -19,7 +19,7 @@ const LONGEST: usize = 512;
 const LARGEST: usize = 256 << 10;
 
 /// A label that lives as long as the process.
-pub type Interned = &'static str;
+type Interned = &'static str;
 
 /// One of `tenants.*.sanitize.patterns`
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

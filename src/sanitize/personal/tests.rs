@@ -1,6 +1,6 @@
 //! Personal data in texts and fields.
 
-use super::super::detect::Sign;
+use super::super::detect::{Context, Sign};
 use super::*;
 
 fn found_in(text: &str, key: Option<&str>, place: Place) -> Vec<(&'static str, String)> {
