@@ -14,6 +14,7 @@ mod explain;
 mod migrate;
 mod quickstart;
 mod sample;
+mod sanitize;
 mod serve;
 mod token;
 
@@ -56,6 +57,10 @@ enum Command {
     ///
     /// Example: toolgate token --user alice@acme.test
     Token(token::Options),
+    /// Cleans JSON lines as the gateway cleans results: `{"id", "input"}` on standard input, `{"id", "output", "findings"}` on standard output.
+    ///
+    /// Example: toolgate sanitize --explain < results.jsonl
+    Sanitize(sanitize::Options),
     /// Reads the audit.
     #[command(subcommand)]
     Audit(audit::Command),
@@ -92,6 +97,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Check(options) => Ok(check::run(&options)),
         Command::Token(options) => token::run(&options),
+        Command::Sanitize(options) => sanitize::run(&options),
         Command::Serve(file) => on_runtime(serve::run(file)),
         Command::Quickstart(options) => on_runtime(quickstart::run(options)),
         Command::Explain(options) => on_runtime(explain::run(options)),

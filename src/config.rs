@@ -55,7 +55,10 @@ pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
 pub use outgoing::Outgoing;
-pub use sanitize::{Action, Sanitize};
+pub use sanitize::{
+    Action, CustomPattern, Expression, Sanitize, SanitizeException, SanitizeExceptions,
+    SanitizeVector,
+};
 pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;
 pub use streams::Streams;

@@ -186,6 +186,7 @@ impl Pipeline {
         record: &mut Record,
     ) -> Result<CleanResult, Refusal> {
         let rules = call.context.rules().sanitize();
+        let rules = &*rules.for_tool(valid.tool().exposed.as_str());
         let (sender, receiver) = tokio::sync::mpsc::channel(events::BACKLOG);
         let origin = Origin {
             tenant: call.context.tenant_id().clone(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 
-use crate::config::{self, Loaded};
+use crate::config::{self, Config, Loaded};
 
 /// `toolgate check`
 #[derive(Debug, Args)]
@@ -20,10 +20,17 @@ pub(super) struct Options {
 }
 
 pub(super) fn run(options: &Options) -> ExitCode {
+    let mut failing = Vec::new();
     let (faults, wrong) = match config::load(&options.config, &config::environment()) {
-        Ok(loaded) => (loaded.warnings, false),
+        Ok(loaded) => {
+            failing = failing_vectors(&loaded.config);
+            (loaded.warnings, !failing.is_empty())
+        }
         Err(faults) => (faults.0, true),
     };
+    for vector in &failing {
+        eprintln!("{vector}");
+    }
     if options.json {
         println!("{}", config::render_json(&faults));
     } else {
@@ -37,6 +44,18 @@ pub(super) fn run(options: &Options) -> ExitCode {
     } else {
         ExitCode::SUCCESS
     }
+}
+
+/// Texts that the tenants' rules for findings treat in another way than the
+/// configuration expects.
+fn failing_vectors(config: &Config) -> Vec<String> {
+    let mut failing = Vec::new();
+    for (tenant, rules) in &config.tenants {
+        for vector in super::sanitize::failing_vectors(&rules.sanitize) {
+            failing.push(format!("tenants.{tenant}.sanitize.{vector}"));
+        }
+    }
+    failing
 }
 
 /// The configuration for a command that needs one.

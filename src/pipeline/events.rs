@@ -5,7 +5,7 @@ use tokio::sync::mpsc;
 
 use crate::config;
 use crate::protocol::{Untrusted, UpstreamEvent};
-use crate::sanitize::{CleanEvent, Findings, Sanitizer, Unclean};
+use crate::sanitize::{CleanEvent, Findings, Sanitizer, Stream, Unclean};
 
 /// Events that may wait for a slow reader; then the upstream waits.
 pub(super) const BACKLOG: usize = 32;
@@ -40,7 +40,9 @@ impl EventSink {
     }
 }
 
-/// Cleans events and hands them on until the upstream is done. Returns what was found.
+/// Cleans events and hands them on until the upstream is done. A message whose end
+/// could begin a secret waits for what follows it, a second at most. Returns what
+/// was found.
 pub(super) async fn clean(
     mut events: mpsc::Receiver<Untrusted<UpstreamEvent>>,
     sanitizer: &Sanitizer,
@@ -48,16 +50,35 @@ pub(super) async fn clean(
     sink: &EventSink,
 ) -> Findings {
     let mut findings = Findings::default();
-    while let Some(event) = events.recv().await {
-        // A message that may not pass is dropped: the answer is what counts.
-        match sanitizer.event(event, rules) {
-            Ok(clean) => {
-                findings.merge(clean.findings().clone());
-                sink.message(clean).await;
+    let mut stream = Stream::new();
+    loop {
+        let next = match stream.deadline() {
+            None => Some(events.recv().await),
+            Some(deadline) => tokio::time::timeout_at(deadline.into(), events.recv())
+                .await
+                .ok(),
+        };
+        let ended = matches!(next, Some(None));
+        let ready = match next {
+            Some(Some(event)) => {
+                let now = tokio::time::Instant::now().into_std();
+                sanitizer.next_event(&mut stream, event, now, rules)
             }
-            Err(Unclean::Blocked { findings: more, .. }) => findings.merge(more),
-            Err(Unclean::TooLarge { .. }) => {}
+            Some(None) | None => sanitizer.release(&mut stream, rules),
+        };
+        for event in ready {
+            // A message that may not pass is dropped: the answer is what counts.
+            match event {
+                Ok(clean) => {
+                    findings.merge(clean.findings().clone());
+                    sink.message(clean).await;
+                }
+                Err(Unclean::Blocked { findings: more, .. }) => findings.merge(more),
+                Err(Unclean::TooLarge { .. }) => {}
+            }
+        }
+        if ended {
+            return findings;
         }
     }
-    findings
 }

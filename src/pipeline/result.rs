@@ -31,7 +31,8 @@ pub(super) fn clean(
             "The tool asks for input that cannot be relayed to this client. Do not retry.",
         );
     }
-    match sanitizer.result(untrusted, rules) {
+    let accepts = |structured: &Json| tool.check_output(Some(structured)).is_ok();
+    match sanitizer.result_fitting(untrusted, rules, &accepts) {
         Ok(result) => fitting(result, tool, record),
         Err(unclean) => kept_back(unclean, record),
     }

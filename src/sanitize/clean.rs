@@ -6,6 +6,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use super::excess::Remainder;
 use super::findings::{Findings, Label};
 use crate::protocol::{Json, UpstreamEvent};
 
@@ -28,22 +29,47 @@ pub enum Unclean {
     },
 }
 
+impl Unclean {
+    /// What was found in it, as far as it was looked at.
+    pub fn findings(&self) -> Findings {
+        match self {
+            Self::TooLarge { .. } => Findings::none(),
+            Self::Blocked { findings, .. } => findings.clone(),
+        }
+    }
+}
+
 /// A cleaned result.
 #[derive(Clone, Debug)]
 pub struct CleanResult {
     json: Json,
     findings: Findings,
+    remainders: Vec<Remainder>,
 }
 
 impl CleanResult {
     pub(super) fn new(json: Json, findings: Findings) -> Self {
-        Self { json, findings }
+        Self::ours(json, findings)
+    }
+
+    pub(super) fn with_remainders(mut self, remainders: Vec<Remainder>) -> Self {
+        self.remainders = remainders;
+        self
     }
 
     /// A result that the gateway made itself, of its own words or of parts that
     /// were cleaned. `findings` are those of the parts.
     pub fn ours(json: Json, findings: Findings) -> Self {
-        Self { json, findings }
+        Self {
+            json,
+            findings,
+            remainders: Vec::new(),
+        }
+    }
+
+    /// Texts of which only the beginning is in the result.
+    pub fn remainders(&self) -> &[Remainder] {
+        &self.remainders
     }
 
     /// The result.
@@ -91,6 +117,11 @@ pub struct CleanEvent {
 impl CleanEvent {
     pub(super) fn new(event: UpstreamEvent, findings: Findings) -> Self {
         Self { event, findings }
+    }
+
+    /// Counts what was found in it together with its neighbours.
+    pub(super) fn found(&mut self, findings: Findings) {
+        self.findings.merge(findings);
     }
 
     /// The notification.

@@ -3,58 +3,130 @@
 use std::fmt::Write as _;
 use std::ops::Range;
 
-use super::findings::{INVISIBLE, Label, TERMINAL};
+use super::detect::{Certainty, Family, Hit, Instead};
+use super::findings::{Label, TERMINAL};
+use super::markup::DATA_LINK;
 use super::offsets::Offsets;
 use crate::config::{Action, Sanitize};
 
-/// What is done with each family of findings.
+/// What is done with findings.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Policy {
-    pub(super) secrets: Action,
-    pub(super) invisible: Action,
-    pub(super) terminal: Action,
-    /// Whether a name alone makes its value a secret (the audit's copy of what a
-    /// caller sent): numbers too, whatever they look like.
+pub(super) struct Policy<'a> {
+    /// The tenant's; without them everything found goes.
+    rules: Option<&'a Sanitize>,
+    /// Whether this is for the audit's copy of what a caller sent: a name alone
+    /// makes its value a secret, numbers too, whatever they look like.
     pub(super) strict: bool,
 }
 
-impl Policy {
+impl<'a> Policy<'a> {
     /// For texts that no tenant's rules reach: everything found goes.
     pub(super) const REDACT: Self = Self {
-        secrets: Action::Redact,
-        invisible: Action::Redact,
-        terminal: Action::Redact,
+        rules: None,
         strict: false,
     };
 
-    pub(super) fn of(config: &Sanitize) -> Self {
+    pub(super) fn of(rules: &'a Sanitize) -> Self {
         Self {
-            secrets: config.secrets,
-            invisible: config.invisible,
-            terminal: config.terminal,
+            rules: Some(rules),
             strict: false,
         }
     }
 
-    /// For the audit: no secret is only counted, what was hidden is made visible
-    /// rather than dropped, and nothing stops a record.
-    pub(super) fn for_record(config: &Sanitize) -> Self {
+    /// For the audit: nothing found is only counted, what was hidden is made
+    /// visible rather than dropped, and nothing stops a record.
+    pub(super) fn for_record(rules: &'a Sanitize) -> Self {
         Self {
-            secrets: match config.secrets {
-                Action::Mask => Action::Mask,
-                Action::Redact | Action::Flag | Action::Block => Action::Redact,
-            },
-            invisible: Action::Mask,
-            terminal: Action::Mask,
+            rules: Some(rules),
             strict: true,
         }
     }
 
-    pub(super) fn action(self, label: Label) -> Action {
-        match label {
-            INVISIBLE => self.invisible,
-            TERMINAL => self.terminal,
-            _ => self.secrets,
+    /// Hosts that markup may fetch from.
+    pub(super) fn domains(self) -> &'a [String] {
+        self.rules.map_or(&[], |rules| &rules.allow.domains)
+    }
+
+    /// Whether every text is to be searched: patterns have no cues.
+    pub(super) fn has_patterns(self) -> bool {
+        self.rules.is_some_and(|rules| !rules.patterns.is_empty())
+    }
+
+    /// What the tenant's own patterns find.
+    pub(super) fn custom(self, text: &str, hits: &mut Vec<Hit>) {
+        for pattern in self.rules.iter().flat_map(|rules| &rules.patterns) {
+            for found in pattern.pattern.regex().captures_iter(text) {
+                let Some(value) = found.name("value").or_else(|| found.get(0)) else {
+                    continue;
+                };
+                let head = text.get(..value.start()).unwrap_or_default();
+                // Placeholders stay.
+                if !value.is_empty() && !head.ends_with("[REDACTED:") {
+                    hits.push(Hit::new(
+                        Family::Personal,
+                        pattern.label,
+                        value.range(),
+                        Certainty::Form,
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Whether the tenant lets this stay.
+    pub(super) fn allows(self, hit: &Hit, text: &str, pointer: &dyn Fn() -> String) -> bool {
+        let Some(allow) = self.rules.map(|rules| &rules.allow) else {
+            return false;
+        };
+        if allow.values.is_empty() && allow.fields.is_empty() {
+            return false;
+        }
+        let value = text.get(hit.range.clone()).unwrap_or_default();
+        if value.len() <= 256 && allow.values.iter().any(|glob| glob.matches(value)) {
+            return true;
+        }
+        !allow.fields.is_empty() && {
+            let pointer = pointer();
+            allow
+                .fields
+                .iter()
+                .any(|field| field.covers(&pointer, hit.label))
+        }
+    }
+
+    pub(super) fn action(self, family: Family, label: Label) -> Action {
+        let hidden = matches!(family, Family::Invisible | Family::Terminal);
+        if self.strict && hidden {
+            return Action::Mask;
+        }
+        let Some(rules) = self.rules else {
+            return Action::Redact;
+        };
+        let own = rules.labels.get(label).copied().or_else(|| {
+            let mut patterns = rules.patterns.iter();
+            patterns
+                .find(|pattern| pattern.label == label)
+                .map(|pattern| pattern.action)
+        });
+        let of_family = match family {
+            Family::Secrets => rules.secrets,
+            Family::Personal => rules.personal,
+            Family::Markup => rules.markup,
+            Family::Injection => rules.injection,
+            Family::Traces => rules.traces,
+            Family::Invisible => rules.invisible,
+            Family::Terminal => rules.terminal,
+        };
+        let action = match own {
+            _ if rules.dry_run => Action::Flag,
+            Some(own) => own,
+            // Links stay links unless their label says otherwise.
+            None if label == DATA_LINK => Action::Flag,
+            None => of_family,
+        };
+        match action {
+            Action::Flag | Action::Block if self.strict => Action::Redact,
+            action => action,
         }
     }
 }
@@ -66,20 +138,55 @@ pub(super) struct Edit {
     pub(super) replacement: Option<String>,
     pub(super) label: Label,
     pub(super) count: u64,
+    /// Whether it withholds the whole answer.
+    pub(super) blocks: bool,
 }
 
-/// What stands in a secret's place.
-pub(super) fn secret_replacement(action: Action, label: Label, value: &str) -> Option<String> {
-    match action {
-        Action::Flag => None,
-        Action::Mask => Some(format!("{}****", visible_prefix(label, value))),
-        Action::Redact | Action::Block => Some(placeholder(label)),
+/// What stands in the place of a hit.
+pub(super) fn replacement(action: Action, hit: &Hit, value: &str) -> Option<String> {
+    match (action, &hit.instead) {
+        (Action::Flag, _) | (_, Instead::Mark) => None,
+        (_, Instead::Text(text)) => Some(text.clone()),
+        (Action::Mask, Instead::Placeholder) => Some(masked(hit.family, hit.label, value)),
+        (Action::Redact | Action::Block, Instead::Placeholder) => Some(placeholder(hit.label)),
     }
 }
 
 /// `[REDACTED:github_token]`
 pub(super) fn placeholder(label: Label) -> String {
     format!("[REDACTED:{label}]")
+}
+
+fn masked(family: Family, label: Label, value: &str) -> String {
+    if family == Family::Personal {
+        return masked_person(label, value);
+    }
+    format!("{}****", visible_prefix(label, value))
+}
+
+/// What a person may recognise their own by and others can do nothing with: the
+/// first letter of a mailbox, the last digits of a number.
+fn masked_person(label: Label, value: &str) -> String {
+    match label {
+        "email" => {
+            let first = value.chars().next().filter(char::is_ascii_alphanumeric);
+            let mut out: String = first.into_iter().collect();
+            out.push_str("****");
+            out
+        }
+        "credit_card" | "iban" | "phone" | "bank_account" => {
+            let digits: Vec<char> = value.chars().filter(char::is_ascii_alphanumeric).collect();
+            let shown = match digits.len() {
+                12.. => 4,
+                7.. => 2,
+                _ => 0,
+            };
+            let mut out = String::from("****");
+            out.extend(digits.iter().skip(digits.len() - shown));
+            out
+        }
+        _ => String::from("****"),
+    }
 }
 
 /// What a mask may show: the prefix that every token of a kind has, `ghp_`.
@@ -209,13 +316,19 @@ pub(super) fn change(edits: &[Edit]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sanitize::findings::INVISIBLE;
 
     #[test]
     fn a_mask_keeps_the_form_and_hides_the_rest() {
-        let masked = |label, value: &str| secret_replacement(Action::Mask, label, value).unwrap();
-        assert_eq!(masked("github_token", "ghp_abcdef"), "ghp_****");
-        assert_eq!(masked("jwt", "eyJhbGciOi"), "****");
-        assert_eq!(masked("password", "a_hunter2"), "****");
+        let secret = |label, value: &str| masked(Family::Secrets, label, value);
+        assert_eq!(secret("github_token", "ghp_abcdef"), "ghp_****");
+        assert_eq!(secret("jwt", "eyJhbGciOi"), "****");
+        assert_eq!(secret("password", "a_hunter2"), "****");
+        let person = |label, value: &str| masked(Family::Personal, label, value);
+        assert_eq!(person("email", "ada@example.com"), "a****");
+        assert_eq!(person("credit_card", "4111 1111 1111 1234"), "****1234");
+        assert_eq!(person("phone", "555-0123"), "****23");
+        assert_eq!(person("us_ssn", "123-45-6789"), "****");
     }
 
     #[test]
@@ -237,6 +350,7 @@ mod tests {
             replacement: replacement.map(str::to_owned),
             label: "x",
             count: 1,
+            blocks: false,
         };
         let edits = [
             edit(1..2, Some("--")),

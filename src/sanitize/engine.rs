@@ -8,92 +8,204 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
-use super::edits::{
-    Edit, Policy, apply, apply_mapped, change, hidden_replacement, secret_replacement,
+use super::detect::{
+    Certainty, Context, Detector, Family, Hit, Hits, Instead, Place, Sign, Subject, detectors,
 };
-use super::secrets::{Literals, Secrets, Span};
+use super::edits::{Edit, Policy, apply, apply_mapped, change, hidden_replacement};
+use super::encoded::Reading;
+use super::findings::{INVISIBLE, Label};
+use super::resolve::{Resolved, mark};
+use super::scan::{Notice, Scanner};
 use super::view::View;
+use crate::config::Action;
 use crate::protocol::{Json, JsonLimits};
 
 mod document;
 mod joined;
 
-pub(super) use document::{Found, blocked};
+pub(super) use document::{Found, Ground};
 
 /// JSON in a string of JSON in a string: deeper is read as text.
 const MAX_LEVEL: u8 = 3;
 
 /// Compiled once, shared by all.
 pub(super) struct Engine {
-    secrets: Secrets,
+    detectors: Vec<Detector>,
+    scanner: Scanner,
 }
 
 /// A text on its way through the engine.
 #[derive(Clone, Copy)]
 struct Input<'a> {
     text: &'a str,
-    /// The name that the text stands under.
-    key: Option<&'a str>,
+    context: Context<'a>,
     /// How many texts it stands in.
     level: u8,
 }
 
 impl Engine {
     pub(super) fn new() -> Self {
+        let detectors = detectors();
         Self {
-            secrets: Secrets::new(),
+            scanner: Scanner::new(&detectors),
+            detectors,
         }
     }
 
-    fn literals(&self) -> &Literals {
-        self.secrets.literals()
-    }
-
     /// Finds in a text of its own.
-    pub(super) fn text(&self, text: &str, policy: Policy) -> Vec<Edit> {
+    pub(super) fn text(&self, text: &str, place: Place, policy: Policy<'_>) -> Vec<Edit> {
+        let context = Context {
+            place,
+            key: None,
+            domains: policy.domains(),
+            pointer: &String::new,
+        };
         let input = Input {
             text,
-            key: None,
+            context,
             level: 0,
         };
         self.edits(input, policy, Vec::new())
     }
 
-    /// Edits of one text, in order, none overlapping. `joined` are the secrets
-    /// that it has only together with its neighbours, by offsets of its view.
-    fn edits(&self, input: Input<'_>, policy: Policy, joined: Vec<Span>) -> Vec<Edit> {
+    /// What all detectors find in a text, as it is given.
+    fn detect(&self, text: &str, context: Context<'_>, seams: &[usize]) -> Vec<Hit> {
+        let mut found: Vec<(usize, Sign)> = Vec::new();
+        self.scanner.scan(text.as_bytes(), false, &mut |notice| {
+            if let Notice::Cue(detector, sign) = notice {
+                found.push((detector, sign));
+            }
+        });
+        found.sort_unstable_by_key(|(detector, sign)| (*detector, sign.start, sign.end, sign.cue));
+        let signs: Vec<Sign> = found.iter().map(|(_, sign)| *sign).collect();
+        let mut hits = Hits::default();
+        let mut from = 0;
+        for (number, detector) in self.detectors.iter().enumerate() {
+            let to = found.partition_point(|(detector, _)| *detector <= number);
+            let signs = signs.get(from..to).unwrap_or_default();
+            from = to;
+            if signs.is_empty() && !context.key.is_some_and(detector.names) {
+                continue;
+            }
+            let subject = Subject {
+                text,
+                context,
+                signs,
+                seams,
+            };
+            (detector.find)(&subject, &mut hits);
+        }
+        hits.list
+    }
+
+    /// What is found only once encoded parts are decoded, in `text`'s offsets. What
+    /// rewrites markup is made for the text as it stands.
+    fn detect_encoded(&self, text: &str, context: Context<'_>) -> Vec<Hit> {
+        let Some(reading) = Reading::of(text) else {
+            return Vec::new();
+        };
+        let mut hits = self.detect(&reading.text, context, &[]);
+        hits.retain(|hit| {
+            !matches!(hit.instead, Instead::Text(_)) && reading.was_encoded(&hit.range)
+        });
+        for hit in &mut hits {
+            hit.range = reading.back(&hit.range);
+            hit.from = hit.from.min(hit.range.start);
+        }
+        hits
+    }
+
+    /// Edits of one text, in order, none overlapping. `joined` are the hits that it
+    /// has only together with its neighbours, by offsets of its view.
+    fn edits(&self, input: Input<'_>, policy: Policy<'_>, joined: Vec<Hit>) -> Vec<Edit> {
         if let Some(edits) = self.edits_of_json_text(input, policy) {
             return edits;
         }
         let view = View::of(input.text);
-        let mut spans = self.secrets.find(&view.text, input.key, &[]);
-        if !joined.is_empty() {
-            spans.extend(joined);
-            spans = super::secrets::resolve(spans);
-        }
-        let mut edits: Vec<Edit> = spans
-            .into_iter()
-            .map(|span| {
-                let value = view.text.get(span.range.clone()).unwrap_or_default();
-                Edit {
-                    range: view.offsets.back(&span.range),
-                    replacement: secret_replacement(policy.secrets, span.label, value),
-                    label: span.label,
-                    count: span.count,
-                }
-            })
-            .collect();
-        let secrets = change(&edits);
+        let mut hits = self.detect(&view.text, input.context, &[]);
+        hits.extend(self.detect_encoded(&view.text, input.context));
+        hits.extend(joined);
+        policy.custom(&view.text, &mut hits);
+        hits.retain(|hit| !policy.allows(hit, &view.text, input.context.pointer));
+        let mut edits = self.edits_of_hits(hits, &view, input, policy);
+        let visible = change(&edits);
         edits.extend(hidden(input.text, &view, policy, &edits));
         edits.sort_by_key(|edit| edit.range.start);
-        if secrets && !view.is_verbatim() {
+        if visible && !view.is_verbatim() {
             settle(input.text, &mut edits, policy);
         }
         edits
     }
 
+    fn edits_of_hits(
+        &self,
+        hits: Vec<Hit>,
+        view: &View<'_>,
+        input: Input<'_>,
+        policy: Policy<'_>,
+    ) -> Vec<Edit> {
+        let resolved = Resolved::of(hits, policy);
+        let mut edits = Vec::with_capacity(resolved.stretches.len());
+        for stretch in &resolved.stretches {
+            for mut edit in stretch.edits(&view.text, policy) {
+                edit.range = view.offsets.back(&edit.range);
+                if stretch.unsettled
+                    && input.level < MAX_LEVEL
+                    && let Some(text) = &edit.replacement
+                {
+                    let inner = Input {
+                        text,
+                        level: input.level + 1,
+                        ..input
+                    };
+                    edit.replacement = Some(apply(text, &self.edits(inner, policy, Vec::new())));
+                }
+                edits.push(edit);
+            }
+        }
+        edits.extend(
+            resolved
+                .kept
+                .iter()
+                .flat_map(|hit| {
+                    let covered = edits
+                        .iter()
+                        .filter(|edit| edit.replacement.is_some())
+                        .map(|edit| &edit.range);
+                    kept(hit, view, input, policy, covered)
+                })
+                .collect::<Vec<_>>(),
+        );
+        edits
+    }
+
+    /// The edit of a number, where a hit takes all of it.
+    fn edits_of_number(&self, input: Input<'_>, policy: Policy<'_>) -> Vec<Edit> {
+        let whole = 0..input.text.len();
+        let mut hits = self.detect(input.text, input.context, &[]);
+        policy.custom(input.text, &mut hits);
+        hits.retain(|hit| {
+            hit.range == whole
+                && hit.certainty == Certainty::Form
+                && !policy.allows(hit, input.text, input.context.pointer)
+        });
+        let resolved = Resolved::of(hits, policy);
+        let stretches = resolved.stretches.iter();
+        let mut edits: Vec<Edit> = stretches
+            .flat_map(|stretch| stretch.edits(input.text, policy))
+            .collect();
+        edits.extend(resolved.kept.into_iter().map(|hit| Edit {
+            range: hit.range,
+            replacement: None,
+            label: hit.label,
+            count: hit.count,
+            blocks: false,
+        }));
+        edits
+    }
+
     /// The edits of a text that is JSON itself; `None` where it is not.
-    fn edits_of_json_text(&self, input: Input<'_>, policy: Policy) -> Option<Vec<Edit>> {
+    fn edits_of_json_text(&self, input: Input<'_>, policy: Policy<'_>) -> Option<Vec<Edit>> {
         let trimmed = input.text.trim_matches([' ', '\t', '\r', '\n']);
         let nested = matches!(
             (trimmed.as_bytes().first(), trimmed.as_bytes().last()),
@@ -112,7 +224,11 @@ impl Engine {
             return None;
         }
         let shift = trimmed.as_ptr().addr() - input.text.as_ptr().addr();
-        let mut edits = self.nested(json.as_str(), policy, input.level + 1);
+        let place = match input.context.place {
+            Place::Text => Place::Value,
+            place => place,
+        };
+        let mut edits = self.nested(json.as_str(), place, policy, input.level + 1);
         for edit in &mut edits {
             edit.range = edit.range.start + shift..edit.range.end + shift;
         }
@@ -121,7 +237,7 @@ impl Engine {
 
     /// Edits of a text in base64 (a resource's textual blob), as one that replaces
     /// all of it.
-    fn edits_of_base64(&self, input: Input<'_>, policy: Policy) -> Vec<Edit> {
+    fn edits_of_base64(&self, input: Input<'_>, policy: Policy<'_>) -> Vec<Edit> {
         let Some(text) = STANDARD
             .decode(input.text)
             .ok()
@@ -145,34 +261,107 @@ impl Engine {
     }
 }
 
-/// What the view left out, unless a secret's edit takes it along.
-fn hidden(text: &str, view: &View<'_>, policy: Policy, secrets: &[Edit]) -> Vec<Edit> {
-    let mut secrets = secrets
+#[cfg(test)]
+impl Engine {
+    /// What one family finds in a text, resolved.
+    pub(super) fn found(
+        &self,
+        text: &str,
+        key: Option<&str>,
+        family: Family,
+    ) -> Vec<(Label, std::ops::Range<usize>)> {
+        let context = Context {
+            place: Place::Text,
+            key,
+            domains: &[],
+            pointer: &String::new,
+        };
+        let mut hits = self.detect(text, context, &[]);
+        hits.retain(|hit| hit.family == family);
+        let resolved = Resolved::of(hits, Policy::REDACT);
+        let stretches = resolved.stretches.into_iter();
+        let kept = resolved.kept.into_iter();
+        stretches
+            .map(|stretch| stretch.hit)
+            .chain(kept)
+            .map(|hit| (hit.label, hit.range))
+            .collect()
+    }
+}
+
+/// What is done about a hit whose text stays: counted, and marked where a reader
+/// sees the mark.
+fn kept<'a>(
+    hit: &Hit,
+    view: &View<'_>,
+    input: Input<'_>,
+    policy: Policy<'_>,
+    mut covered: impl Iterator<Item = &'a std::ops::Range<usize>>,
+) -> Option<Edit> {
+    let action = policy.action(hit.family, hit.label);
+    let range = view.offsets.back(&hit.range);
+    let mark = mark(hit.label);
+    let head = view.text.get(..hit.range.start).unwrap_or_default();
+    let readable = !matches!(input.context.place, Place::Key | Place::Uri | Place::Number);
+    let marks = hit.instead == Instead::Mark
+        && action != Action::Flag
+        && readable
+        && !head.ends_with(mark.as_str())
+        && !covered.any(|other| other.start < range.start && range.start < other.end);
+    Some(Edit {
+        range: if marks {
+            range.start..range.start
+        } else {
+            range
+        },
+        replacement: marks.then_some(mark),
+        label: hit.label,
+        count: hit.count,
+        blocks: action == Action::Block,
+    })
+}
+
+fn family_of_hidden(label: Label) -> Family {
+    if label == INVISIBLE {
+        Family::Invisible
+    } else {
+        Family::Terminal
+    }
+}
+
+/// What the view left out, unless another edit takes it along.
+fn hidden(text: &str, view: &View<'_>, policy: Policy<'_>, others: &[Edit]) -> Vec<Edit> {
+    let mut others: Vec<_> = others
         .iter()
         .filter(|edit| edit.replacement.is_some())
-        .peekable();
+        .map(|edit| edit.range.clone())
+        .collect();
+    others.sort_by_key(|range| range.start);
+    let mut others = others.into_iter().peekable();
     let mut edits = Vec::with_capacity(view.gaps.len());
     for gap in &view.gaps {
         let Some(label) = gap.label else {
             continue;
         };
-        while secrets
-            .next_if(|edit| edit.range.end <= gap.range.start)
+        while others
+            .next_if(|range| range.end <= gap.range.start)
             .is_some()
         {}
-        let covered = secrets
+        let covered = others
             .peek()
-            .is_some_and(|edit| edit.range.start < gap.range.end);
+            .is_some_and(|range| range.start < gap.range.end);
         let original = text.get(gap.range.clone()).unwrap_or_default();
+        let action = policy.action(family_of_hidden(label), label);
         edits.push(Edit {
             range: gap.range.clone(),
             replacement: if covered {
                 None
             } else {
-                hidden_replacement(policy.action(label), label, original, gap.instead)
+                hidden_replacement(action, label, original, gap.instead)
             },
             label,
             count: gap.count,
+            blocks: action == Action::Block,
         });
     }
     edits
@@ -181,7 +370,7 @@ fn hidden(text: &str, view: &View<'_>, policy: Policy, secrets: &[Edit]) -> Vec<
 /// A character that stayed for a neighbour's sake goes when that neighbour went
 /// with a secret. Twice is enough for all but contrived texts; the bound keeps
 /// those linear.
-fn settle(text: &str, edits: &mut Vec<Edit>, policy: Policy) {
+fn settle(text: &str, edits: &mut Vec<Edit>, policy: Policy<'_>) {
     const ROUNDS: usize = 4;
     for _ in 0..ROUNDS {
         let (out, offsets) = apply_mapped(text, edits);
@@ -191,13 +380,14 @@ fn settle(text: &str, edits: &mut Vec<Edit>, policy: Policy) {
             .filter_map(|gap| {
                 let label = gap.label?;
                 let original = out.get(gap.range.clone())?;
-                let replacement =
-                    hidden_replacement(policy.action(label), label, original, gap.instead)?;
+                let action = policy.action(family_of_hidden(label), label);
+                let replacement = hidden_replacement(action, label, original, gap.instead)?;
                 Some(Edit {
                     range: offsets.back(&gap.range),
                     replacement: Some(replacement),
                     label,
                     count: gap.count,
+                    blocks: action == Action::Block,
                 })
             })
             .collect();
@@ -216,4 +406,13 @@ pub(super) fn edited<'a>(text: &'a str, edits: &[Edit]) -> Cow<'a, str> {
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// The first label whose action withholds the whole answer.
+pub(super) fn blocking(edits: &[Edit]) -> Option<Label> {
+    edits
+        .iter()
+        .filter(|edit| edit.blocks)
+        .map(|edit| edit.label)
+        .min()
 }

@@ -48,6 +48,12 @@ fn escape(raw: &str, at: usize) -> (char, usize) {
     (c, 2)
 }
 
+/// The character that `\uXXXX` at `at` spells, or a pair of them, and the length.
+pub(super) fn unicode_escape(raw: &str, at: usize) -> Option<(char, usize)> {
+    unit(raw, at)?;
+    Some(unicode(raw, at)).filter(|(c, _)| *c != char::REPLACEMENT_CHARACTER)
+}
+
 fn unicode(raw: &str, at: usize) -> (char, usize) {
     let lost = (char::REPLACEMENT_CHARACTER, 6.min(raw.len() - at));
     let Some(high) = unit(raw, at) else {

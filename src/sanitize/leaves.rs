@@ -59,8 +59,14 @@ struct Node {
 pub(super) struct Walk {
     /// Whether routing identifiers at the root of an answer are left alone.
     pub(super) spare_identifiers: bool,
-    /// Whether numbers are listed too.
-    pub(super) numbers: bool,
+}
+
+/// Texts side by side.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) members: Vec<u32>,
+    /// Whether they are blocks of content rather than strings of a list.
+    pub(super) blocks: bool,
 }
 
 /// The leaves of one text.
@@ -68,6 +74,8 @@ pub(super) struct Walk {
 pub(super) struct Leaves {
     pub(super) all: Vec<Leaf>,
     nodes: Vec<Node>,
+    /// Whether the root says `isError`.
+    pub(super) failed: bool,
 }
 
 impl Leaves {
@@ -88,6 +96,21 @@ impl Leaves {
     /// The object that a key belongs to.
     pub(super) fn object_of(&self, key: &Leaf) -> u32 {
         self.parent(key.node).map_or(0, |(parent, _)| parent)
+    }
+
+    /// The root's key on the way to a leaf.
+    pub(super) fn outermost_key(&self, leaf: &Leaf) -> Option<&Leaf> {
+        let mut outermost = None;
+        let mut node = leaf.node;
+        while let Some((parent, step)) = self.parent(node)
+            && step != Step::Root
+        {
+            if let Step::Key(key) = step {
+                outermost = Some(key);
+            }
+            node = parent;
+        }
+        self.get(outermost?)
     }
 
     /// The keys on the way from the root to a leaf, outermost first.
@@ -127,23 +150,31 @@ impl Leaves {
         pointer
     }
 
-    /// Runs of text blocks that a reader sees one after another: the `text` of an
-    /// array's elements, or of the resource in them.
-    pub(super) fn block_runs(&self, text: &str) -> Vec<Vec<u32>> {
-        let mut runs: Vec<(u32, Vec<u32>)> = Vec::new();
+    /// Runs of texts that a reader sees one after another: the `text` of an array's
+    /// elements, or of the resource in them, and the strings of an array.
+    pub(super) fn runs(&self, text: &str) -> Vec<Run> {
+        let mut runs: Vec<(u32, Run)> = Vec::new();
         for (index, leaf) in (0_u32..).zip(&self.all) {
             if leaf.kind != Kind::Text {
                 continue;
             }
-            let Some(array) = self.block_array(leaf, text) else {
-                continue;
+            let (array, blocks) = match (self.block_array(leaf, text), self.parent(leaf.node)) {
+                (Some(array), _) => (array, true),
+                (None, Some((array, Step::Index(_)))) => (array, false),
+                _ => continue,
             };
             match runs.last_mut() {
-                Some((of, run)) if *of == array => run.push(index),
-                _ => runs.push((array, vec![index])),
+                Some((of, run)) if *of == array && run.blocks == blocks => run.members.push(index),
+                _ => runs.push((
+                    array,
+                    Run {
+                        members: vec![index],
+                        blocks,
+                    },
+                )),
             }
         }
-        runs.retain(|(_, run)| run.len() > 1);
+        runs.retain(|(_, run)| run.members.len() > 1);
         runs.into_iter().map(|(_, run)| run).collect()
     }
 
@@ -175,7 +206,6 @@ mod tests {
 
     const WALK: Walk = Walk {
         spare_identifiers: true,
-        numbers: false,
     };
 
     fn listed(text: &str) -> Vec<(Kind, String, String)> {
@@ -203,6 +233,7 @@ mod tests {
                 row(Kind::Key, "/a/1/b", "b"),
                 row(Kind::Text, "/a/1/b", "y"),
                 row(Kind::Key, "/c", "c"),
+                row(Kind::Number, "/c", "1"),
                 row(Kind::Key, "/d~1", "d/"),
                 row(Kind::Text, "/d~1", ""),
             ]
@@ -214,7 +245,7 @@ mod tests {
         let kinds = |text: &str| -> Vec<Kind> {
             listed(text)
                 .into_iter()
-                .filter(|(kind, ..)| !matches!(kind, Kind::Key | Kind::Text))
+                .filter(|(kind, ..)| !matches!(kind, Kind::Key | Kind::Text | Kind::Number))
                 .map(|(kind, ..)| kind)
                 .collect()
         };
@@ -245,8 +276,9 @@ mod tests {
         let text = r#"{"content": [{"type": "text", "text": "a"}, {"type": "resource",
             "resource": {"uri": "u", "text": "b"}}], "structuredContent": {"text": "c"}}"#;
         let leaves = Leaves::of(text, WALK);
-        let runs = leaves.block_runs(text);
+        let runs = leaves.runs(text);
         let texts: Vec<&str> = runs[0]
+            .members
             .iter()
             .map(|leaf| &text[leaves.get(*leaf).unwrap().raw.clone()])
             .collect();

@@ -67,6 +67,31 @@ impl Offsets {
         start..end.max(start)
     }
 
+    /// The smallest range of the derived text that holds what came of `range`.
+    pub(super) fn forth(&self, range: &Range<usize>) -> Range<usize> {
+        let first = self
+            .pieces
+            .partition_point(|piece| piece.from + piece.from_len <= range.start);
+        let behind = self.pieces.partition_point(|piece| piece.from < range.end);
+        let touched = self.pieces.get(first..behind).unwrap_or_default();
+        match (touched.first(), touched.last()) {
+            (Some(first), Some(last)) => {
+                let into = if first.is_verbatim() {
+                    range.start.saturating_sub(first.from)
+                } else {
+                    0
+                };
+                let end = if last.is_verbatim() {
+                    (range.end - last.from).min(last.len)
+                } else {
+                    last.len
+                };
+                first.at + into..last.at + end
+            }
+            _ => 0..0,
+        }
+    }
+
     fn start(&self, offset: usize) -> usize {
         let after = self.pieces.partition_point(|piece| piece.at <= offset);
         match after.checked_sub(1).and_then(|at| self.pieces.get(at)) {
@@ -106,6 +131,18 @@ mod tests {
         assert_eq!(map.back(&(1..2)), 1..7);
         assert_eq!(map.back(&(0..3)), 0..8);
         assert_eq!(map.back(&(3..4)), 8..9);
+    }
+
+    #[test]
+    fn a_range_of_the_original_is_found_again() {
+        // original: ab%40cd, derived: ab@cd
+        let mut map = Offsets::default();
+        map.push(2, 0, 2);
+        map.push(1, 2, 3);
+        map.push(2, 5, 2);
+        assert_eq!(map.forth(&(1..6)), 1..4);
+        assert_eq!(map.forth(&(2..5)), 2..3);
+        assert_eq!(map.forth(&(6..7)), 4..5);
     }
 
     #[test]

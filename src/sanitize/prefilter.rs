@@ -1,53 +1,65 @@
-//! Whether anything could be in a JSON text: a few vector passes over its bytes,
-//! nothing parsed. What it does not hit is clean; what it hits need not be dirty.
+//! Whether anything could be in a JSON text: one pass over its bytes, nothing
+//! parsed. What it does not hit is clean; what it hits need not be dirty.
 
 use std::ops::Range;
 
 use memchr::memmem;
 
+use super::detect::Detector;
 use super::leaves::Leaf;
 use super::odd;
-use super::secrets::{Literals, is_plausible};
+use super::scan::{Notice, Scanner};
 
-/// More hits than this are not told apart: every leaf is looked at.
-const MAX_HITS: usize = 1 << 16;
+/// More than this are not told apart: every leaf is looked at.
+const MAX: usize = 1 << 16;
 
 /// Places of a text where something could be.
 #[derive(Debug, Default)]
-pub(super) struct Hits {
+pub(super) struct Candidates {
     offsets: Vec<usize>,
     everywhere: bool,
     /// Whether a resource's blob may hold text.
-    pub(super) blob: bool,
+    blob: bool,
 }
 
-impl Hits {
-    pub(super) fn in_json(literals: &Literals, text: &str) -> Self {
+impl Candidates {
+    pub(super) fn in_json(scanner: &Scanner, detectors: &[Detector], text: &str) -> Self {
         let bytes = text.as_bytes();
-        let mut hits = Self::default();
-        literals.each(bytes, |trigger, start, end| {
-            if is_plausible(bytes, trigger, start, end) {
-                hits.push(start);
+        let mut found = Self::default();
+        scanner.scan(bytes, true, &mut |notice| match notice {
+            Notice::Odd(at) => found.push(at),
+            Notice::Cue(detector, sign) => {
+                let plausible = detectors
+                    .get(detector)
+                    .is_some_and(|detector| (detector.plausible)(bytes, sign));
+                if plausible {
+                    found.push(sign.start);
+                }
             }
         });
         let mut next = odd::find(bytes, 0, false);
         while let Some(at) = next
-            && !hits.everywhere
+            && !found.everywhere
         {
-            hits.push(at);
+            found.push(at);
             next = odd::find(bytes, at + 1, false);
         }
-        hits.blob = memmem::find(bytes, b"\"blob\"").is_some();
-        hits.offsets.sort_unstable();
-        hits
+        found.blob = memmem::find(bytes, b"\"blob\"").is_some();
+        found.offsets.sort_unstable();
+        found
     }
 
     fn push(&mut self, offset: usize) {
-        if self.offsets.len() < MAX_HITS {
+        if self.offsets.len() < MAX {
             self.offsets.push(offset);
         } else {
             self.everywhere = true;
         }
+    }
+
+    /// Says that every leaf is to be looked at.
+    pub(super) fn look_everywhere(&mut self) {
+        self.everywhere = true;
     }
 
     /// Whether the text is clean.

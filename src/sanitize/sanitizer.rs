@@ -1,11 +1,16 @@
 //! The front door: one function for each kind of thing that an upstream says.
 
+use std::time::Instant;
+
 use super::clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};
-use super::edits::{Policy, edits_total};
-use super::engine::{Engine, Found, blocked, edited};
+use super::detect::Place;
+use super::edits::{Edit, Policy, edits_total};
+use super::engine::{Engine, Found, Ground, blocking, edited};
 use super::excerpt::{Excerpts, INTERNAL_HOST, cut, one_line, without_markup};
+use super::excess;
 use super::findings::{Findings, INVISIBLE, TERMINAL};
-use super::leaves::Walk;
+use super::fit;
+use super::stream::{self, Stream};
 use crate::config::Sanitize;
 use crate::protocol::{Json, Untrusted, UpstreamEvent};
 
@@ -15,19 +20,6 @@ const MARGIN: usize = 4;
 
 /// Never cut before this many bytes: what is removed must not leave too little.
 const AT_LEAST: usize = 64 << 10;
-
-const ANSWER: Walk = Walk {
-    spare_identifiers: true,
-    numbers: false,
-};
-const EVERYTHING: Walk = Walk {
-    spare_identifiers: false,
-    numbers: false,
-};
-const WITH_NUMBERS: Walk = Walk {
-    spare_identifiers: false,
-    numbers: true,
-};
 
 /// Cleans what comes from outside. Built once and shared; holds no state, so the
 /// same input gives the same output on every replica.
@@ -61,9 +53,36 @@ impl Sanitizer {
         result: Untrusted<Json>,
         rules: &Sanitize,
     ) -> Result<CleanResult, Unclean> {
-        let json = result.open();
-        let (json, findings) = self.checked(&json, rules, ANSWER)?;
-        Ok(CleanResult::new(json, findings))
+        self.result_fitting(result, rules, &|_| true)
+    }
+
+    /// The same for a result whose `structuredContent` has a schema: where a
+    /// placeholder is not of its shape, one that is takes its place, if there is
+    /// one. Whether the outcome fits is for the caller to check.
+    ///
+    /// # Errors
+    /// [`Unclean`] when it is too large, or holds what the tenant blocks.
+    pub fn result_fitting(
+        &self,
+        result: Untrusted<Json>,
+        rules: &Sanitize,
+        accepts: &dyn Fn(&Json) -> bool,
+    ) -> Result<CleanResult, Unclean> {
+        let before = result.open();
+        let (mut json, mut findings) = self.checked(&before, rules, Ground::Answer)?;
+        if !findings.is_empty() {
+            let structured = json.get("structuredContent");
+            if structured.is_some_and(|structured| !accepts(&structured))
+                && let Some(fitted) = fit::result(&before, &json, accepts)
+            {
+                json = fitted;
+            }
+        }
+        let Some(most) = rules.max_text else {
+            return Ok(CleanResult::new(json, findings));
+        };
+        let (json, remainders) = excess::cut(&json, most, &mut findings);
+        Ok(CleanResult::new(json, findings).with_remainders(remainders))
     }
 
     /// Cleans a notification about a request in flight.
@@ -75,32 +94,89 @@ impl Sanitizer {
         event: Untrusted<UpstreamEvent>,
         rules: &Sanitize,
     ) -> Result<CleanEvent, Unclean> {
-        let (event, findings) = match event.open() {
+        self.open_event(event.open(), rules)
+    }
+
+    fn open_event(&self, event: UpstreamEvent, rules: &Sanitize) -> Result<CleanEvent, Unclean> {
+        let (event, findings) = match event {
             UpstreamEvent::Progress(json) => {
-                let (json, findings) = self.checked(&json, rules, EVERYTHING)?;
+                let (json, findings) = self.checked(&json, rules, Ground::Event)?;
                 (UpstreamEvent::Progress(json), findings)
             }
             UpstreamEvent::Log(level, json) => {
-                let (json, findings) = self.checked(&json, rules, EVERYTHING)?;
+                let (json, findings) = self.checked(&json, rules, Ground::Event)?;
                 (UpstreamEvent::Log(level, json), findings)
             }
         };
         Ok(CleanEvent::new(event, findings))
     }
 
+    /// Takes the next notification of a stream in, and returns those that may leave
+    /// now, in order: one whose end could begin a secret waits until
+    /// [`Stream::deadline`], when [`Sanitizer::release`] is to be called.
+    pub fn next_event(
+        &self,
+        stream: &mut Stream,
+        event: Untrusted<UpstreamEvent>,
+        now: Instant,
+        rules: &Sanitize,
+    ) -> Vec<Result<CleanEvent, Unclean>> {
+        let ready = stream.push(event.open(), now);
+        self.cleaned_together(ready, rules)
+    }
+
+    /// The notifications that still wait: the time is over, or the stream is.
+    pub fn release(
+        &self,
+        stream: &mut Stream,
+        rules: &Sanitize,
+    ) -> Vec<Result<CleanEvent, Unclean>> {
+        self.cleaned_together(stream.take(), rules)
+    }
+
+    /// Cleans messages that were held together as the one text that they are.
+    fn cleaned_together(
+        &self,
+        events: Vec<UpstreamEvent>,
+        rules: &Sanitize,
+    ) -> Vec<Result<CleanEvent, Unclean>> {
+        let mut joined = Findings::none();
+        let mut events = events;
+        if events.len() > 1
+            && let Ok((list, findings)) =
+                self.checked(&stream::listed(&events), rules, Ground::Event)
+            && !findings.is_empty()
+        {
+            joined = findings;
+            events = events
+                .into_iter()
+                .zip(list.elements())
+                .map(|(event, text)| stream::with_words(event, &text))
+                .collect();
+        }
+        let mut out: Vec<_> = events
+            .into_iter()
+            .map(|event| self.open_event(event, rules))
+            .collect();
+        if let Some(Ok(first)) = out.iter_mut().find(|event| event.is_ok()) {
+            first.found(joined);
+        }
+        out
+    }
+
     fn checked(
         &self,
         json: &Json,
         rules: &Sanitize,
-        walk: Walk,
+        ground: Ground,
     ) -> Result<(Json, Findings), Unclean> {
         let limit = rules.max_answer.0;
         if json.as_str().len() > limit {
             return Err(Unclean::TooLarge { limit });
         }
         let policy = Policy::of(rules);
-        let cleaned = self.engine.json(json, policy, walk, false);
-        match blocked(&cleaned.findings, policy) {
+        let cleaned = self.engine.json(json, ground, policy, false);
+        match cleaned.blocked {
             Some(label) => Err(Unclean::Blocked {
                 label,
                 findings: cleaned.findings,
@@ -121,11 +197,17 @@ impl Sanitizer {
         max: usize,
     ) -> Result<CleanError, Unclean> {
         let policy = Policy::of(rules);
-        let (text, mut findings) = self.plain(&message.open(), policy, max);
-        let message = CleanText::new(cut(text, max), findings.clone());
-        if let Some(label) = blocked(&findings, policy) {
+        let message = message.open();
+        let text = shortened(&message, max);
+        let edits = self.engine.text(text, Place::Error, policy);
+        let mut findings = counted(&edits);
+        if let Some(label) = blocking(&edits) {
             return Err(Unclean::Blocked { label, findings });
         }
+        let message = CleanText::new(
+            cut(edited(text, &edits).into_owned(), max),
+            findings.clone(),
+        );
         let Some(data) = data else {
             return Ok(CleanError {
                 message,
@@ -133,7 +215,7 @@ impl Sanitizer {
                 findings,
             });
         };
-        let (data, more) = self.checked(&data.open(), rules, EVERYTHING)?;
+        let (data, more) = self.checked(&data.open(), rules, Ground::Failure)?;
         findings.merge(more);
         Ok(CleanError {
             message,
@@ -150,7 +232,9 @@ impl Sanitizer {
             name.string()
                 .is_none_or(|name| name.contains(char::is_control))
         });
-        let cleaned = self.engine.json(&json, Policy::REDACT, EVERYTHING, true);
+        let cleaned = self
+            .engine
+            .json(&json, Ground::Definition, Policy::REDACT, true);
         CleanDefinition {
             suspicious: cleaned.found.iter().any(makes_suspicious),
             unfit_name,
@@ -163,19 +247,21 @@ impl Sanitizer {
     /// believed, whatever its value looks like.
     pub fn arguments(&self, arguments: &Json, rules: &Sanitize) -> (Json, Findings) {
         let policy = Policy::for_record(rules);
-        let cleaned = self.engine.json(arguments, policy, WITH_NUMBERS, false);
+        let cleaned = self
+            .engine
+            .json(arguments, Ground::Arguments, policy, false);
         (cleaned.json, cleaned.findings)
     }
 
     /// Cleans a text and cuts it to `max` bytes at a character's end.
     pub fn text(&self, text: Untrusted<String>, max: usize) -> CleanText {
-        let (text, findings) = self.plain(&text.open(), Policy::REDACT, max);
+        let (text, findings) = self.plain(&text.open(), max);
         CleanText::new(cut(text, max), findings)
     }
 
     /// The same on one line: for logs and `www-authenticate`-like places.
     pub fn line(&self, text: Untrusted<String>, max: usize) -> CleanText {
-        let (text, findings) = self.plain(&text.open(), Policy::REDACT, max);
+        let (text, findings) = self.plain(&text.open(), max);
         CleanText::new(cut(one_line(&text), max), findings)
     }
 
@@ -184,7 +270,7 @@ impl Sanitizer {
     pub fn excerpt(&self, text: Untrusted<String>, max: usize) -> CleanText {
         let text = text.open();
         let text = shortened(&text, max);
-        let (text, mut findings) = self.plain(&without_markup(text), Policy::REDACT, max);
+        let (text, mut findings) = self.plain(&without_markup(text), max);
         let (text, hosts) = self.excerpts.without_hosts(&text);
         if hosts > 0 {
             findings.add(INTERNAL_HOST, hosts, String::new);
@@ -192,15 +278,19 @@ impl Sanitizer {
         CleanText::new(cut(one_line(&text), max), findings)
     }
 
-    fn plain(&self, text: &str, policy: Policy, max: usize) -> (String, Findings) {
+    fn plain(&self, text: &str, max: usize) -> (String, Findings) {
         let text = shortened(text, max);
-        let edits = self.engine.text(text, policy);
-        let mut findings = Findings::none();
-        for (label, count) in edits_total(&edits) {
-            findings.add(label, count, String::new);
-        }
-        (edited(text, &edits).into_owned(), findings)
+        let edits = self.engine.text(text, Place::Error, Policy::REDACT);
+        (edited(text, &edits).into_owned(), counted(&edits))
     }
+}
+
+fn counted(edits: &[Edit]) -> Findings {
+    let mut findings = Findings::none();
+    for (label, count) in edits_total(edits) {
+        findings.add(label, count, String::new);
+    }
+    findings
 }
 
 fn shortened(text: &str, max: usize) -> &str {

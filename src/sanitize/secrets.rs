@@ -7,9 +7,10 @@
 
 use std::ops::Range;
 
-use super::{escapes, odd};
+use super::detect::{Certainty, Detector, Family, Hit, Hits, Sign, Subject};
 
 mod assignments;
+mod commands;
 mod formats;
 mod judge;
 mod keys;
@@ -19,49 +20,30 @@ mod structures;
 use assignments::Form;
 use formats::FORMATS;
 use keys::Named;
-use literals::name_around;
-pub(super) use literals::{LONGEST, Literals, Trigger};
-
-/// A secret in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) range: Range<usize>,
-    pub(super) label: &'static str,
-    /// Where the evidence begins: the name before the value.
-    pub(super) from: usize,
-    /// Of two that overlap, the higher rank gives the label.
-    rank: u8,
-    /// How often it counts: the parts of one secret count once together.
-    pub(super) count: u64,
-}
-
-impl Span {
-    /// A part of this secret, at another place.
-    pub(super) fn part(&self, range: Range<usize>, count: u64) -> Self {
-        Self {
-            from: range.start,
-            range,
-            count,
-            ..*self
-        }
-    }
-}
+pub(super) use literals::LONGEST;
+use literals::{CUES, Trigger, name_around, trigger};
 
 /// A value longer than this is read once: names inside it are part of it. Shorter
 /// ones that are no secret may hold a pair of their own.
 const LONG_VALUE: usize = 128;
 
-const BY_NAME: u8 = 1;
-const BY_STRUCTURE: u8 = 2;
-const BY_FORMAT: u8 = 3;
+const BY_NAME: Certainty = Certainty::Name;
+const BY_STRUCTURE: Certainty = Certainty::Structure;
+const BY_FORMAT: Certainty = Certainty::Form;
 
-/// Finds secrets. Built once.
-pub(super) struct Secrets {
-    literals: Literals,
+/// The family, for the engine.
+pub(super) fn detector() -> Detector {
+    Detector {
+        family: Family::Secrets,
+        cues: CUES.as_slice(),
+        plausible: is_plausible,
+        names: is_telling,
+        find,
+    }
 }
 
 /// One text under search.
-struct Search<'a> {
+struct Search<'a, 'h> {
     text: &'a str,
     seams: &'a [usize],
     pem: structures::Pem,
@@ -69,39 +51,67 @@ struct Search<'a> {
     read_to: usize,
     /// The same for authentication schemes.
     scheme_to: usize,
-    found: Vec<Span>,
+    found: &'h mut Hits,
 }
 
-impl Secrets {
-    pub(super) fn new() -> Self {
-        Self {
-            literals: Literals::new(),
-        }
+/// All secrets of a text.
+fn find(subject: &Subject<'_>, found: &mut Hits) {
+    let mut search = Search {
+        text: subject.text,
+        seams: subject.seams,
+        pem: structures::Pem::default(),
+        read_to: 0,
+        scheme_to: 0,
+        found,
+    };
+    for sign in subject.signs {
+        search.look(trigger(sign.cue), sign.start, sign.end);
     }
-
-    pub(super) fn literals(&self) -> &Literals {
-        &self.literals
+    if let Some(key) = subject.context.key {
+        search.whole(key);
     }
+}
 
-    /// All secrets of `text`, in order, none overlapping. `key` is the name that
-    /// the text stands under; `seams` are the offsets where blocks meet.
-    pub(super) fn find(&self, text: &str, key: Option<&str>, seams: &[usize]) -> Vec<Span> {
-        let mut search = Search {
-            text,
-            seams,
-            pem: structures::Pem::default(),
-            read_to: 0,
-            scheme_to: 0,
-            found: Vec::new(),
-        };
-        self.literals.each(text.as_bytes(), |trigger, start, end| {
-            search.look(trigger, start, end);
+/// Whether a text could be going on with a secret of fixed format where it ends:
+/// it ends in one, or with the beginning of one's literal, or inside a private key.
+pub(super) fn may_go_on(text: &str) -> bool {
+    const LONG: usize = 4 << 10;
+    if let Some(begin) = text.rfind("-----BEGIN")
+        && text
+            .get(begin..)
+            .is_some_and(|key| !key.contains("-----END"))
+        && text.len() - begin < 4 * LONG
+    {
+        return true;
+    }
+    let bytes = text.as_bytes();
+    let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`');
+    let start = bytes
+        .iter()
+        .rposition(ends)
+        .map_or(0, |at| at + 1)
+        .max(text.len().saturating_sub(LONG));
+    let tail = bytes.get(start..).unwrap_or_default();
+    // Bot tokens of Telegram begin with a number.
+    let digits = tail.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    if (8..=10).contains(&digits) {
+        return true;
+    }
+    let mut literals =
+        FORMATS
+            .iter()
+            .map(|format| format.literal)
+            .chain(["eyJ", "sk-", "-----BEGIN"]);
+    literals.any(|literal| {
+        let literal = literal.as_bytes();
+        let begun = (1..literal.len().min(tail.len() + 1)).any(|len| {
+            let (Some(part), Some(from)) = (literal.get(..len), tail.len().checked_sub(len)) else {
+                return false;
+            };
+            tail.ends_with(part) && (len > 2 || literals::starts_free(tail, from))
         });
-        if let Some(key) = key {
-            search.whole(key);
-        }
-        resolve(search.found)
-    }
+        begun || memchr::memmem::find(tail, literal).is_some()
+    })
 }
 
 /// Whether a name makes its value worth a look.
@@ -120,17 +130,27 @@ pub(super) fn names_secret(key: &str) -> bool {
     keys::class(key).is_some()
 }
 
-/// Whether the raw bytes at a trigger can lead to a secret, or an escape there to
-/// something odd: a cheap look for the prefilter, which may err towards yes.
-pub(super) fn is_plausible(bytes: &[u8], trigger: Trigger, start: usize, end: usize) -> bool {
-    match trigger {
+/// Whether the raw bytes at a sign can lead to a secret: a cheap look for the
+/// prefilter, which may err towards yes.
+fn is_plausible(bytes: &[u8], sign: Sign) -> bool {
+    let Sign { cue, start, end } = sign;
+    match trigger(cue) {
         Trigger::Format(at) => FORMATS
             .get(at)
             .is_some_and(|format| format.may_start(bytes, start)),
         Trigger::Name => name_around(bytes, start, end).is_some(),
         Trigger::At => is_userinfo_end(bytes, start),
-        Trigger::Escape => is_odd_escape(bytes, start),
-        Trigger::Jwt | Trigger::Pem | Trigger::Scheme | Trigger::KeyName => true,
+        Trigger::Jwt => structures::may_be_token(bytes, start),
+        Trigger::Pem
+        | Trigger::Scheme
+        | Trigger::KeyName
+        | Trigger::Discord
+        | Trigger::Flag
+        | Trigger::Putty => true,
+        Trigger::Signature => start
+            .checked_sub(1)
+            .and_then(|at| bytes.get(at))
+            .is_some_and(|b| matches!(b, b'?' | b'&' | b';')),
     }
 }
 
@@ -146,32 +166,16 @@ fn is_userinfo_end(bytes: &[u8], at: usize) -> bool {
     matches!(before, [.., b'/' | b'@']) && word.contains(&b':')
 }
 
-fn is_odd_escape(bytes: &[u8], at: usize) -> bool {
-    let rest = bytes.get(at..).unwrap_or_default();
-    match rest {
-        [_, b'u', ..] => rest
-            .get(..6)
-            .and_then(|escape| std::str::from_utf8(escape).ok())
-            .and_then(|escape| escapes::unit(escape, 0))
-            .is_some_and(odd::is_odd_unit),
-        // CR LF, also when it is escaped once more.
-        [_, b'r', tail @ ..] => {
-            let slashes = tail.iter().take_while(|b| **b == b'\\').count();
-            slashes == 0 || tail.get(slashes) != Some(&b'n')
-        }
-        _ => true,
-    }
-}
-
-impl Search<'_> {
-    fn push(&mut self, range: Range<usize>, label: &'static str, rank: u8, from: usize) {
-        self.found.push(Span {
-            range,
-            label,
-            from,
-            rank,
-            count: 1,
-        });
+impl Search<'_, '_> {
+    fn push(
+        &mut self,
+        range: Range<usize>,
+        label: &'static str,
+        certainty: Certainty,
+        from: usize,
+    ) {
+        self.found
+            .push(Hit::new(Family::Secrets, label, range, certainty).from(from));
     }
 
     fn look(&mut self, trigger: Trigger, start: usize, end: usize) {
@@ -193,8 +197,31 @@ impl Search<'_> {
                 }
             }
             Trigger::Scheme => self.scheme(start, end),
-            Trigger::KeyName | Trigger::Escape => {}
+            Trigger::KeyName => {}
+            Trigger::Discord => {
+                let found = commands::discord_near(self.text, end);
+                self.told(found, "discord_token");
+            }
+            Trigger::Flag => {
+                let found = commands::flag_password(self.text, start, end);
+                self.told(found, "password");
+            }
+            Trigger::Signature => {
+                let found = commands::url_signature(self.text, start, end);
+                self.told(found, "azure_sas");
+            }
+            Trigger::Putty => {
+                let found = commands::putty_lines(self.text, end);
+                self.told(found, "private_key");
+            }
             Trigger::Name => self.named(start, end),
+        }
+    }
+
+    fn told(&mut self, found: Option<Range<usize>>, label: &'static str) {
+        if let Some(range) = found {
+            let from = range.start;
+            self.push(range, label, BY_STRUCTURE, from);
         }
     }
 
@@ -374,28 +401,6 @@ fn is_discord_token(value: &str) -> bool {
         && (23..=28).contains(&lengths[0])
         && lengths[1] == 6
         && lengths[2] >= 27
-}
-
-/// In order; what overlaps becomes one, under the label of the highest rank.
-pub(super) fn resolve(mut found: Vec<Span>) -> Vec<Span> {
-    found.sort_by_key(|span| (span.range.start, span.range.end));
-    let mut out: Vec<Span> = Vec::with_capacity(found.len());
-    for span in found {
-        match out.last_mut() {
-            Some(last) if last.range.end > span.range.start => {
-                if span.rank > last.rank {
-                    last.label = span.label;
-                    last.rank = span.rank;
-                }
-                last.range.end = last.range.end.max(span.range.end);
-                last.from = last.from.min(span.from);
-                // A part that was counted elsewhere is not counted again.
-                last.count = last.count.min(span.count);
-            }
-            _ => out.push(span),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The canonical view of a text: what a reader sees, with offsets back. Controls
 //! and invisible characters are out of it before any detector looks, so that they
-//! hide nothing (a key split by a zero-width space is a key).
+//! hide nothing (a key split by a zero-width space is a key), and other forms of
+//! ASCII characters (full-width, other scripts' digits, odd hyphens) are ASCII.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,6 +11,10 @@ use super::invisible::{Class, Fate, Surroundings, class, flag_len};
 use super::odd;
 use super::offsets::Offsets;
 use super::terminal;
+
+mod fold;
+
+use fold::folded;
 
 /// A stretch of the original that the view has not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -113,8 +118,16 @@ fn conditional(text: &str) -> Vec<Gap> {
         let previous = kept_before(text, at, &gaps);
         if let Some(len) = text.get(at..).and_then(|rest| flag_len(previous, rest)) {
             end = at + len;
-        } else if let Some((label, instead)) =
-            verdict(surroundings.fate((at, c), previous, char_at(text, end)))
+        } else if let Some(instead) = folded(c) {
+            gaps.push(Gap {
+                range: at..end,
+                label: None,
+                count: 1,
+                instead,
+            });
+        } else if class(c) != Class::Plain
+            && let Some((label, instead)) =
+                verdict(surroundings.fate((at, c), previous, char_at(text, end)))
         {
             gaps.push(Gap {
                 range: at..end,

@@ -66,7 +66,7 @@ impl TenantRules {
             everybody: RoleRuleSet::new(&tenant.tools),
             roles,
             limits: tenant.limits,
-            sanitize: tenant.sanitize,
+            sanitize: tenant.sanitize.clone(),
             audit: tenant.audit,
             hide_without_scopes: tenant.hide_without_scopes,
         }

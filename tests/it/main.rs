@@ -40,6 +40,7 @@ mod real_clients;
 mod real_upstreams;
 mod records;
 mod routes;
+mod sanitize_command;
 mod sessions;
 mod smoke;
 mod streams;

@@ -1,6 +1,7 @@
-//! What takes long, run by `make soak`: millions of rows of the audit (`audit.rs`),
-//! and millions of hostile inputs to the envelope parser, none of which may panic, hang, or be accepted where another
-//! JSON parser says it is no JSON.
+//! What takes long, run by `make soak`: millions of rows of the audit, replicas that
+//! are killed, millions of hostile inputs to the envelope parser, none of which may
+//! panic, hang, or be accepted where another JSON parser says it is no JSON; and hostile
+//! results to the sanitizer.
 
 #![expect(
     clippy::expect_used,
@@ -11,7 +12,11 @@
     reason = "tests fail by panicking; how much is asked for comes by the environment"
 )]
 
+<<<<<<< HEAD
 mod audit;
+=======
+mod sanitize;
+>>>>>>> w/s2
 
 use std::time::{Duration, Instant};
 

@@ -4,17 +4,19 @@
 use std::borrow::Cow;
 
 use super::joined::Joined;
-use super::{Edit, Engine, Input, Policy, apply, change, edited};
-use crate::config::Action;
+use super::{Context, Edit, Engine, Input, Place, Policy, apply, blocking, change, edited};
 use crate::protocol::Json;
 use crate::sanitize::edits::{edits_total, placeholder};
 use crate::sanitize::escapes::{decode, encode};
 use crate::sanitize::findings::{Findings, Label};
 use crate::sanitize::leaves::{Kind, Leaf, Leaves, Walk};
-use crate::sanitize::prefilter::{Hits, has_blocks};
+use crate::sanitize::prefilter::{Candidates, has_blocks};
 use crate::sanitize::secrets;
 
 mod keys;
+mod places;
+
+pub(in crate::sanitize) use places::Ground;
 
 /// One finding and the keys on the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,13 +35,16 @@ pub(in crate::sanitize) struct Cleaned {
     pub(in crate::sanitize) json: Json,
     pub(in crate::sanitize) findings: Findings,
     pub(in crate::sanitize) found: Vec<Found>,
+    /// The first label whose action withholds the whole.
+    pub(in crate::sanitize) blocked: Option<Label>,
 }
 
 /// One text being edited.
 struct Document<'a> {
     engine: &'a Engine,
-    policy: Policy,
+    policy: Policy<'a>,
     text: &'a str,
+    ground: Ground,
     level: u8,
     /// Which leaves could hold something.
     touched: Vec<bool>,
@@ -58,16 +63,17 @@ impl Engine {
     pub(in crate::sanitize) fn json(
         &self,
         json: &Json,
-        policy: Policy,
-        walk: Walk,
+        ground: Ground,
+        policy: Policy<'_>,
         list: bool,
     ) -> Cleaned {
         let unchanged = || Cleaned {
             json: json.clone(),
             findings: Findings::none(),
             found: Vec::new(),
+            blocked: None,
         };
-        let Some(document) = Document::open(self, json.as_str(), policy, walk, 0) else {
+        let Some(document) = Document::open(self, json.as_str(), ground, policy, 0) else {
             return unchanged();
         };
         let changes = document.changes();
@@ -90,16 +96,19 @@ impl Engine {
             json,
             findings,
             found,
+            blocked: blocking(&edits),
         }
     }
 
     /// Edits of a JSON text that stands in a string.
-    pub(super) fn nested(&self, text: &str, policy: Policy, level: u8) -> Vec<Edit> {
-        let walk = Walk {
-            spare_identifiers: false,
-            numbers: policy.strict,
-        };
-        Document::open(self, text, policy, walk, level)
+    pub(super) fn nested(
+        &self,
+        text: &str,
+        place: Place,
+        policy: Policy<'_>,
+        level: u8,
+    ) -> Vec<Edit> {
+        Document::open(self, text, Ground::Inside(place), policy, level)
             .map(|document| in_order(document.changes()))
             .unwrap_or_default()
     }
@@ -116,30 +125,33 @@ impl<'a> Document<'a> {
     fn open(
         engine: &'a Engine,
         text: &'a str,
-        policy: Policy,
-        walk: Walk,
+        ground: Ground,
+        policy: Policy<'a>,
         level: u8,
     ) -> Option<Self> {
-        let hits = Hits::in_json(engine.literals(), text);
+        let mut candidates = Candidates::in_json(&engine.scanner, &engine.detectors, text);
+        if policy.has_patterns() {
+            candidates.look_everywhere();
+        }
         let blocks = level == 0 && has_blocks(text);
-        if hits.is_empty() && !blocks {
+        if candidates.is_empty() && !blocks {
             return None;
         }
-        let leaves = Leaves::of(text, walk);
-        let joined = if blocks {
-            Joined::find(engine, text, &leaves, &hits)
-        } else {
-            Joined::default()
+        let walk = Walk {
+            spare_identifiers: ground == Ground::Answer,
         };
-        if hits.is_empty() && joined.is_empty() {
+        let leaves = Leaves::of(text, walk);
+        let joined = Joined::find(engine, text, &leaves, &candidates);
+        if candidates.is_empty() && joined.is_empty() {
             return None;
         }
         Some(Self {
             engine,
             policy,
             text,
+            ground,
             level,
-            touched: hits.touched(&leaves.all),
+            touched: candidates.touched(&leaves.all),
             leaves,
             joined,
         })
@@ -149,14 +161,19 @@ impl<'a> Document<'a> {
         self.text.get(leaf.raw.clone()).unwrap_or_default()
     }
 
-    /// The unescaped name that a leaf stands under, where it says something.
-    fn telling_key(&self, leaf: &Leaf) -> Option<Cow<'a, str>> {
-        let index = leaf.key?;
-        if !self.is_touched(index) {
-            return None;
-        }
-        let key = self.leaves.get(index)?;
-        Some(decode(self.raw(key)).0).filter(|key| secrets::is_telling(key))
+    /// The unescaped name that a leaf stands under.
+    fn key(&self, leaf: &Leaf) -> Option<Cow<'a, str>> {
+        let key = self.leaves.get(leaf.key?)?;
+        Some(decode(self.raw(key)).0)
+    }
+
+    /// Whether the name alone makes its value worth a look.
+    fn is_named(&self, leaf: &Leaf) -> bool {
+        leaf.key.is_some_and(|index| self.is_touched(index))
+            && self.key(leaf).is_some_and(|key| {
+                let detectors = &self.engine.detectors;
+                detectors.iter().any(|detector| (detector.names)(&key))
+            })
     }
 
     fn is_touched(&self, leaf: u32) -> bool {
@@ -168,7 +185,7 @@ impl<'a> Document<'a> {
         for (index, leaf) in (0_u32..).zip(&self.leaves.all) {
             let edits = match leaf.kind {
                 Kind::Media | Kind::Exempt => continue,
-                Kind::Number => self.number(leaf),
+                Kind::Number => self.number(index, leaf),
                 Kind::TextBlob => self.blob(leaf),
                 Kind::Key | Kind::Text => self.string(index, leaf),
             };
@@ -179,59 +196,78 @@ impl<'a> Document<'a> {
     }
 
     fn string(&self, index: u32, leaf: &Leaf) -> Vec<Edit> {
-        let key = self.telling_key(leaf);
         let joined = self.joined.of(index);
-        if key.is_none() && joined.is_empty() && !self.is_touched(index) {
+        if !self.is_touched(index) && joined.is_empty() && !self.is_named(leaf) {
             return Vec::new();
         }
         let (text, offsets) = decode(self.raw(leaf));
-        let input = Input {
-            text: &text,
-            key: key.as_deref(),
-            level: self.level,
-        };
-        let edits = match self.by_name_alone(&input) {
+        let edits = self.with_input(leaf, &text, |input| match self.by_name_alone(&input) {
             Some(edit) => vec![edit],
             None => self.engine.edits(input, self.policy, joined.to_vec()),
-        };
+        });
         edits
             .into_iter()
             .map(|edit| in_place(leaf, &offsets.back(&edit.range), edit))
             .collect()
     }
 
-    /// In the audit's copy a name decides alone.
-    fn by_name_alone(&self, input: &Input<'_>) -> Option<Edit> {
-        let named = self.policy.strict && input.key.is_some_and(secrets::names_secret);
-        let redacted = input.text.starts_with("[REDACTED:") && input.text.ends_with(']');
-        (named && !input.text.is_empty() && !redacted).then(|| Edit {
-            range: 0..input.text.len(),
-            replacement: Some(placeholder("named_secret")),
-            label: "named_secret",
-            count: 1,
+    /// Calls with `text` as what stands at `leaf`.
+    fn with_input<T>(&self, leaf: &Leaf, text: &str, f: impl FnOnce(Input<'_>) -> T) -> T {
+        let key = self.key(leaf);
+        let pointer = || self.leaves.pointer(leaf, |key| self.presentable_key(key));
+        let context = Context {
+            place: self.place(leaf),
+            key: key.as_deref(),
+            domains: self.policy.domains(),
+            pointer: &pointer,
+        };
+        f(Input {
+            text,
+            context,
+            level: self.level,
         })
     }
 
-    fn number(&self, leaf: &Leaf) -> Vec<Edit> {
-        if !self.policy.strict || self.telling_key(leaf).is_none() {
+    /// In the audit's copy a name decides alone.
+    fn by_name_alone(&self, input: &Input<'_>) -> Option<Edit> {
+        let key = input.context.key;
+        let named = self.policy.strict && key.is_some_and(secrets::names_secret);
+        let redacted = input.text.starts_with("[REDACTED:") && input.text.ends_with(']');
+        (named && !input.text.is_empty() && !redacted).then(|| named_secret(input.text.len()))
+    }
+
+    /// A number goes whole, or stays.
+    fn number(&self, index: u32, leaf: &Leaf) -> Vec<Edit> {
+        let named = self.policy.strict && self.is_named(leaf);
+        if !named && !self.is_touched(index) {
             return Vec::new();
         }
-        vec![Edit {
-            range: leaf.raw.clone(),
-            replacement: Some(format!("\"{}\"", placeholder("named_secret"))),
-            label: "named_secret",
-            count: 1,
-        }]
+        let text = self.raw(leaf);
+        let edits = self.with_input(leaf, text, |input| {
+            if named && input.context.key.is_some_and(secrets::names_secret) {
+                return vec![named_secret(text.len())];
+            }
+            self.engine.edits_of_number(input, self.policy)
+        });
+        edits
+            .into_iter()
+            .map(|edit| Edit {
+                range: leaf.raw.clone(),
+                replacement: edit
+                    .replacement
+                    .map(|text| format!("\"{}\"", encode(&text))),
+                ..edit
+            })
+            .collect()
     }
 
     fn blob(&self, leaf: &Leaf) -> Vec<Edit> {
         let (text, offsets) = decode(self.raw(leaf));
-        let input = Input {
-            text: &text,
-            key: None,
-            level: self.level,
-        };
-        let edits = self.engine.edits_of_base64(input, self.policy);
+        let edits = self.with_input(leaf, &text, |input| {
+            let mut input = input;
+            input.context.key = None;
+            self.engine.edits_of_base64(input, self.policy)
+        });
         edits
             .into_iter()
             .map(|edit| in_place(leaf, &offsets.back(&edit.range), edit))
@@ -267,7 +303,7 @@ impl<'a> Document<'a> {
         if !self.is_touched(key) {
             return text.into_owned();
         }
-        let edits = self.engine.text(&text, Policy::REDACT);
+        let edits = self.engine.text(&text, Place::Key, Policy::REDACT);
         edited(&text, &edits).into_owned()
     }
 
@@ -302,10 +338,13 @@ fn in_place(leaf: &Leaf, range: &std::ops::Range<usize>, edit: Edit) -> Edit {
     }
 }
 
-/// The first label whose action withholds the whole answer.
-pub(in crate::sanitize) fn blocked(findings: &Findings, policy: Policy) -> Option<Label> {
-    findings
-        .iter()
-        .map(|(label, _)| label)
-        .find(|label| policy.action(label) == Action::Block)
+/// The edit of a whole value whose name says that it is secret.
+fn named_secret(len: usize) -> Edit {
+    Edit {
+        range: 0..len,
+        replacement: Some(placeholder("named_secret")),
+        label: "named_secret",
+        count: 1,
+        blocks: false,
+    }
 }

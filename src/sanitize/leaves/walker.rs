@@ -113,7 +113,7 @@ impl<'a> Walker<'a> {
         }
         self.at = self.at.max(start + 1).min(self.text.len());
         let number = matches!(self.text.as_bytes().get(start), Some(b'-' | b'0'..=b'9'));
-        if number && self.walk.numbers {
+        if number {
             let kind = Kind::Number;
             let raw = start..self.at;
             self.leaf(Leaf {
@@ -164,7 +164,11 @@ impl<'a> Walker<'a> {
                 key: None,
             });
             self.space();
+            let at = self.at;
             let value = self.value(member, Some(key));
+            if node == 0 && self.text.get(raw.clone()) == Some("isError") {
+                self.out.failed = self.text.get(at..self.at) == Some("true");
+            }
             if let Some(leaf) = value {
                 self.note(&mut siblings, node, &raw, leaf);
             }

@@ -340,6 +340,7 @@ fn actions_follow_the_rules() {
             invisible: hidden,
             terminal: hidden,
             max_answer: ByteSize(1000),
+            ..Sanitize::default()
         };
         Sanitizer::new().result(Untrusted::new(json(&text)), &rules)
     };
@@ -446,6 +447,142 @@ fn events_are_cleaned() {
         assert_eq!(json.as_str(), right);
         assert!(!clean.findings().is_empty());
     }
+}
+
+fn progress(text: &str) -> Untrusted<UpstreamEvent> {
+    let json = Json::from_value(&serde_json::json!({ "progress": 1, "message": text }));
+    Untrusted::new(UpstreamEvent::Progress(json))
+}
+
+/// The words of what has left a stream.
+fn told(events: Vec<Result<CleanEvent, Unclean>>) -> Vec<String> {
+    events
+        .into_iter()
+        .map(|event| stream::words(event.unwrap().event()).unwrap())
+        .collect()
+}
+
+#[test]
+fn a_secret_split_over_messages_of_a_stream_is_gone() {
+    let sanitizer = Sanitizer::new();
+    let rules = Sanitize::default();
+    let now = Instant::now();
+    // Those of which the beginning could be any word or number do not wait for it.
+    let waits = |sample: &Sample| !matches!(sample.label, "telegram_token" | "azure_client_secret");
+    for sample in samples::formats().into_iter().filter(waits) {
+        for at in 1..sample.text.len() {
+            let (one, two) = sample.text.split_at(at);
+            let mut stream = Stream::new();
+            let mut out = Vec::new();
+            for text in [format!("it is {one}"), format!("{two} as said")] {
+                out.extend(sanitizer.next_event(&mut stream, progress(&text), now, &rules));
+            }
+            out.extend(sanitizer.release(&mut stream, &rules));
+            let out = told(out);
+            assert_eq!(out.len(), 2);
+            let half = sample.text.len() * 2 / 5;
+            let left = (0..sample.text.len() - half).any(|from| {
+                let part = &sample.text[from..from + half];
+                out.iter().any(|text| text.contains(part))
+            });
+            assert!(!left, "{} at {at}: {out:?}", sample.label);
+        }
+    }
+}
+
+#[test]
+fn a_message_leaves_at_once_unless_its_end_could_begin_a_secret() {
+    let sanitizer = Sanitizer::new();
+    let rules = Sanitize::default();
+    let now = Instant::now();
+    let mut stream = Stream::new();
+    let next = |stream: &mut Stream, text, now| {
+        told(sanitizer.next_event(stream, progress(text), now, &rules))
+    };
+    assert_eq!(next(&mut stream, "Half done.", now), ["Half done."]);
+    assert_eq!(next(&mut stream, "The token is ghp_", now).len(), 0);
+    let late = stream.deadline().unwrap();
+    assert_eq!(
+        told(sanitizer.release(&mut stream, &rules)),
+        ["The token is ghp_"]
+    );
+    assert!(stream.deadline().is_none() && late == now + crate::sanitize::HOLD);
+    // What a name says does not reach into the next message.
+    assert_eq!(next(&mut stream, "the password:", now), ["the password:"]);
+    assert_eq!(next(&mut stream, "hunter2 or so.", now), ["hunter2 or so."]);
+}
+
+#[test]
+fn a_key_whose_lines_are_strings_of_a_list_is_gone() {
+    let line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7";
+    let text = format!(
+        r#"{{"structuredContent":{{"lines":["x","-----BEGIN PRIVATE KEY-----","{line}","{line}","-----END PRIVATE KEY-----","y"]}}}}"#
+    );
+    let out = output(&text);
+    assert!(
+        !out.contains(line) && out.contains(r#""x""#) && out.contains(r#""y""#),
+        "{out}"
+    );
+}
+
+#[test]
+fn what_is_encoded_is_found_where_it_stands() {
+    let token = &samples::formats()[0].secret;
+    let hex: String = token.bytes().map(|b| format!("{b:02x}")).collect();
+    let percent: String = token.bytes().map(|b| format!("%{b:02X}")).collect();
+    let entities: String = token
+        .chars()
+        .map(|c| format!("&#{};", u32::from(c)))
+        .collect();
+    let escapes: String = token
+        .chars()
+        .map(|c| format!("\\u{:04x}", u32::from(c)))
+        .collect();
+    let spaced: String = token.chars().map(|c| format!("{c} ")).collect();
+    let wide: String = token
+        .chars()
+        .map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap())
+        .collect();
+    let base64 = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, token);
+    for hidden in [hex, percent, entities, escapes, spaced, wide, base64] {
+        let text = format!(
+            r#"{{"a":{}}}"#,
+            quoted(&format!("now: {} end", hidden.trim()))
+        );
+        assert_eq!(
+            output(&text),
+            r#"{"a":"now: [REDACTED:github_token] end"}"#,
+            "{hidden}"
+        );
+    }
+}
+
+#[test]
+fn a_long_text_is_cut_and_handed_on() {
+    let rules = Sanitize {
+        max_text: Some(100),
+        ..Sanitize::default()
+    };
+    let token = &samples::formats()[0].secret;
+    let long = format!("{token} {}", "word ".repeat(100));
+    let text = format!(
+        r#"{{"content":[{{"type":"text","text":{}}}]}}"#,
+        quoted(&long)
+    );
+    let clean = Sanitizer::new()
+        .result(Untrusted::new(json(&text)), &rules)
+        .unwrap();
+    assert!(
+        clean
+            .json()
+            .as_str()
+            .contains("of 528 characters are shown")
+    );
+    let [rest] = clean.remainders() else {
+        panic!("one text was cut")
+    };
+    assert_eq!(rest.whole, long.replace(token, "[REDACTED:github_token]"));
+    assert_eq!(clean.findings().count("oversize"), 1);
 }
 
 #[test]

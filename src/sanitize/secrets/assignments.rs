@@ -235,6 +235,10 @@ impl<'a> Reader<'a> {
             len += 1;
         }
         let token = rest.get(..len)?;
+        // The beginning of a value, as documents show it.
+        if token.ends_with(b"...") || token.ends_with("…".as_bytes()) {
+            return None;
+        }
         let ends_line = matches!(rest.get(len), None | Some(b'\n' | b'\r' | b'\\'));
         let kept = soft_end(token, rest.get(len).copied());
         let whole_line = ends_line && starts_line(self.text, name.start);
@@ -326,7 +330,10 @@ fn starts_line(text: &str, at: usize) -> bool {
 fn is_flag(text: &str, at: usize) -> bool {
     let name = text.get(at..).unwrap_or_default();
     let head = text.get(..at).unwrap_or_default().trim_end_matches(' ');
+    let line = head.rsplit('\n').next().unwrap_or_default();
     name.starts_with("--")
+        // `machine … login … password …` of a netrc file.
+        || (line.contains("login ") && (line.contains("machine ") || line.starts_with("login ")))
         || [" ENV", "\nENV", " ARG", "\nARG"]
             .iter()
             .any(|word| head.ends_with(word))

@@ -112,6 +112,12 @@ const URL_80: &[Part] = &[Part::Run(Of::Url, 80, LONG)];
 const ALNUM_16: &[Part] = &[Part::Run(Of::Alnum, 16, LONG)];
 const HEX_32: &[Part] = &[Part::Run(Of::Hex, 32, 32)];
 const HEX_64: &[Part] = &[Part::Run(Of::Hex, 64, 64)];
+const HEX_64_DASHED: &[Part] = &[
+    Part::Run(Of::Hex, 64, 64),
+    Part::Text("-"),
+    Part::Run(Of::Alnum, 16, 16),
+];
+const URL_DOT_40: &[Part] = &[Part::Run(Of::UrlDot, 40, LONG)];
 const OPENAI: &[Part] = &[Part::Run(Of::Url, 40, LONG)];
 
 /// All of them. Literals of one first letter stand longest first.
@@ -147,7 +153,8 @@ pub(super) const FORMATS: &[Format] = &[
     aws("ASIA"),
     aws("ABIA"),
     aws("ACCA"),
-    prefix("google_api_key", "AIza", &[Part::Run(Of::Url, 35, 35)]),
+    prefix("google_api_key", "AIzaSy", &[Part::Run(Of::Url, 33, 33)]),
+    prefix("google_oauth_token", "1//0", URL_40),
     prefix(
         "google_oauth_secret",
         "GOCSPX-",
@@ -166,8 +173,9 @@ pub(super) const FORMATS: &[Format] = &[
         keep_literal: true,
         ..prefix(
             "slack_webhook",
-            "hooks.slack.com/services/",
+            "hooks.slack.com",
             &[
+                Part::Text("/services/"),
                 Part::Run(Of::UpperDigit, 8, 16),
                 Part::Text("/"),
                 Part::Run(Of::UpperDigit, 8, 16),
@@ -176,7 +184,26 @@ pub(super) const FORMATS: &[Format] = &[
             ],
         )
     },
+    Format {
+        free: false,
+        keep_literal: true,
+        ..prefix(
+            "slack_webhook",
+            "hooks.slack.com",
+            &[
+                Part::Text("/workflows/"),
+                Part::Run(Of::UpperDigit, 8, 16),
+                Part::Text("/"),
+                Part::Run(Of::UpperDigit, 8, 16),
+                Part::Text("/"),
+                Part::Run(Of::Digit, 10, 24),
+                Part::Text("/"),
+                Part::Run(Of::Alnum, 20, 32),
+            ],
+        )
+    },
     prefix("stripe_key", "sk_live_", ALNUM_16),
+    prefix("stripe_key", "sk_org_live_", ALNUM_16),
     prefix("stripe_key", "sk_test_", ALNUM_16),
     prefix("stripe_key", "rk_live_", ALNUM_16),
     prefix("stripe_key", "rk_test_", ALNUM_16),
@@ -277,5 +304,92 @@ pub(super) const FORMATS: &[Format] = &[
     Format {
         before: Some((Of::Azure, 4, 4)),
         ..prefix("azure_client_secret", "Q~", &[Part::Run(Of::Azure, 31, 34)])
+    },
+    prefix(
+        "huggingface_token",
+        "api_org_",
+        &[Part::Run(Of::Alnum, 34, 34)],
+    ),
+    prefix(
+        "atlassian_token",
+        "ATCTT3",
+        &[Part::Run(Of::UrlDot, 40, LONG)],
+    ),
+    prefix("atlassian_token", "ATBB", &[Part::Run(Of::Alnum, 32, 32)]),
+    prefix("gitlab_token", "GR1348941", URL_20),
+    gitlab("glrtr-"),
+    gitlab("glffct-"),
+    prefix("newrelic_key", "NRII-", &[Part::Run(Of::Url, 32, 32)]),
+    prefix("newrelic_key", "NRRA-", &[Part::Run(Of::Hex, 42, 42)]),
+    prefix(
+        "sentry_token",
+        "sntrys_",
+        &[Part::Run(Of::Base64, 60, LONG)],
+    ),
+    prefix("sentry_token", "sntryu_", HEX_64),
+    prefix(
+        "postman_key",
+        "PMAK-",
+        &[
+            Part::Run(Of::Hex, 24, 24),
+            Part::Text("-"),
+            Part::Run(Of::Hex, 34, 34),
+        ],
+    ),
+    prefix("rubygems_token", "rubygems_", &[Part::Run(Of::Hex, 48, 48)]),
+    prefix("pulumi_token", "pul-", &[Part::Run(Of::Hex, 40, 40)]),
+    prefix("doppler_token", "dp.pt.", &[Part::Run(Of::Alnum, 40, 44)]),
+    prefix("doppler_token", "dp.st.", URL_DOT_40),
+    prefix("figma_token", "figd_", URL_40),
+    prefix("notion_token", "ntn_", &[Part::Run(Of::Alnum, 40, 50)]),
+    prefix("brevo_key", "xkeysib-", HEX_64_DASHED),
+    prefix("mailgun_key", "key-", HEX_32),
+    prefix("square_token", "sq0atp-", &[Part::Run(Of::Url, 22, 22)]),
+    prefix("square_token", "sq0csp-", &[Part::Run(Of::Url, 43, 43)]),
+    prefix("groq_key", "gsk_", &[Part::Run(Of::Alnum, 48, 56)]),
+    prefix("xai_key", "xai-", &[Part::Run(Of::Alnum, 70, 90)]),
+    prefix("perplexity_key", "pplx-", &[Part::Run(Of::Alnum, 40, 60)]),
+    prefix("replicate_token", "r8_", &[Part::Run(Of::Alnum, 37, 40)]),
+    prefix(
+        "langsmith_key",
+        "lsv2_pt_",
+        &[
+            Part::Run(Of::Hex, 32, 32),
+            Part::Text("_"),
+            Part::Run(Of::Hex, 10, 10),
+        ],
+    ),
+    prefix(
+        "langsmith_key",
+        "lsv2_sk_",
+        &[
+            Part::Run(Of::Hex, 32, 32),
+            Part::Text("_"),
+            Part::Run(Of::Hex, 10, 10),
+        ],
+    ),
+    prefix("nvidia_key", "nvapi-", URL_40),
+    prefix("supabase_token", "sbp_", &[Part::Run(Of::Hex, 40, 40)]),
+    prefix("posthog_key", "phx_", &[Part::Run(Of::Alnum, 40, 60)]),
+    prefix("nuget_key", "oy2", &[Part::Run(Of::Alnum, 43, 43)]),
+    prefix("artifactory_token", "AKCp", &[Part::Run(Of::Alnum, 60, 80)]),
+    prefix(
+        "alibaba_access_key",
+        "LTAI",
+        &[Part::Run(Of::Alnum, 16, 24)],
+    ),
+    prefix("sourcegraph_token", "sgp_", &[Part::Run(Of::Hex, 40, 40)]),
+    prefix(
+        "onepassword_token",
+        "ops_eyJ",
+        &[Part::Run(Of::Base64, 200, LONG)],
+    ),
+    Format {
+        before: Some((Of::Alnum, 14, 14)),
+        ..prefix(
+            "terraform_token",
+            ".atlasv1.",
+            &[Part::Run(Of::Url, 60, 70)],
+        )
     },
 ];

@@ -62,6 +62,7 @@ const SECRET_KEYS: &[&str] = &[
     "access",
     "account",
     "admin",
+    "aes",
     "api",
     "app",
     "application",
@@ -72,8 +73,13 @@ const SECRET_KEYS: &[&str] = &[
     "deploy",
     "encrypt",
     "encryption",
+    "functions",
     "hmac",
+    "ingest",
+    "ingestion",
+    "instrumentation",
     "integration",
+    "jwt",
     "license",
     "master",
     "private",
@@ -84,7 +90,11 @@ const SECRET_KEYS: &[&str] = &[
     "shared",
     "signing",
     "storage",
+    "subscription",
+    "token",
+    "vault",
     "webhook",
+    "write",
 ];
 
 /// Whether bytes belong to a name: `DB_PASSWORD`, `X-Api-Key`, `spring.password`.
@@ -147,7 +157,15 @@ pub(super) fn class(name: &str) -> Option<Named> {
     ]) {
         return None;
     }
-    let password = ["password", "passwd", "passphrase", "passwort"];
+    let password = [
+        "password",
+        "passwd",
+        "passphrase",
+        "passwort",
+        "kennwort",
+        "wachtwoord",
+        "senha",
+    ];
     if password.iter().any(|end| ends_with(last, end))
         || is_one_of(last, &["pass", "pwd", "passcode", "dbpass"])
     {
@@ -160,7 +178,7 @@ pub(super) fn class(name: &str) -> Option<Named> {
                 .any(|end| ends_with(last, end));
         return (!harmless).then_some(Named::Key);
     }
-    if ends_with(last, "secret") {
+    if ends_with(last, "secret") || is_one_of(last, &["credential", "credentials"]) {
         return Some(Named::Key);
     }
     if ends_with(last, "key") {

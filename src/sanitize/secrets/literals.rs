@@ -1,15 +1,15 @@
-//! One search for everything that a secret can be told by: the literals of the
-//! formats and the words that name secrets. The prefilter runs it over raw JSON,
-//! the detectors over the view of a text.
+//! The cues of secrets: the literals of the formats and the words that name
+//! secrets, and what each leads to.
 
-use aho_corasick::{AhoCorasick, MatchKind, packed};
+use std::sync::LazyLock;
 
 use super::formats::FORMATS;
 use super::keys::{self, Named, is_name_byte};
+use crate::sanitize::detect::Cue;
 
-/// What a literal leads to.
+/// What a cue leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sanitize) enum Trigger {
+pub(super) enum Trigger {
     /// A format, by its place in the table.
     Format(usize),
     /// `eyJ`: base64 of `{"`.
@@ -24,156 +24,72 @@ pub(in crate::sanitize) enum Trigger {
     Scheme,
     /// `keyName`: a storage key's value may stand beside it.
     KeyName,
-    /// `\u`, `\r` and the like: an escape may spell something odd.
-    Escape,
+    /// `discord`: a bot's token may stand near.
+    Discord,
+    /// `-u` and `-p` of a command line.
+    Flag,
+    /// `&sig=` of a signed URL.
+    Signature,
+    /// `Private-Lines:` of a key of PuTTY's.
+    Putty,
 }
 
 /// Names end in one of these; what stands before decides ([`keys::class`]).
-const NAMES: &[&str] = &[
-    "pass",
-    "Pass",
-    "PASS",
-    "pwd",
-    "Pwd",
-    "PWD",
-    "ecret",
-    "ECRET",
-    "oken",
-    "OKEN",
-    "uthorization",
-    "UTHORIZATION",
-    "ookie",
-    "OOKIE",
-    "_key",
-    "_KEY",
-    "-key",
-    "-Key",
-    "-KEY",
-    " key",
-    " Key",
-    " KEY",
-    ".key",
-    "Key",
-    "apikey",
-    "APIKEY",
-    "Apikey",
-    "accesskey",
-    "secretkey",
-    "privatekey",
+const OTHERS: &[(Cue, Trigger)] = &[
+    (Cue::Exact("eyJ"), Trigger::Jwt),
+    (Cue::Exact("-----BEGIN"), Trigger::Pem),
+    (Cue::Byte(b'@'), Trigger::At),
+    (Cue::Exact("keyName"), Trigger::KeyName),
+    (Cue::Word("bearer"), Trigger::Scheme),
+    (Cue::Word("basic "), Trigger::Scheme),
+    (Cue::Word("pass"), Trigger::Name),
+    (Cue::Word("pwd"), Trigger::Name),
+    (Cue::Word("secret"), Trigger::Name),
+    (Cue::Word("token"), Trigger::Name),
+    (Cue::Word("authorization"), Trigger::Name),
+    (Cue::Word("cookie"), Trigger::Name),
+    (Cue::Word("_key"), Trigger::Name),
+    (Cue::Word("-key"), Trigger::Name),
+    (Cue::Word(" key"), Trigger::Name),
+    (Cue::Word(".key"), Trigger::Name),
+    (Cue::Exact("Key"), Trigger::Name),
+    (Cue::Word("apikey"), Trigger::Name),
+    (Cue::Word("accesskey"), Trigger::Name),
+    (Cue::Word("secretkey"), Trigger::Name),
+    (Cue::Word("privatekey"), Trigger::Name),
+    (Cue::Word("accountkey"), Trigger::Name),
+    (Cue::Word("authkey"), Trigger::Name),
+    (Cue::Word("signingkey"), Trigger::Name),
+    (Cue::Word("credential"), Trigger::Name),
+    (Cue::Word("kennwort"), Trigger::Name),
+    (Cue::Word("wachtwoord"), Trigger::Name),
+    (Cue::Word("senha"), Trigger::Name),
+    (Cue::Word("discord"), Trigger::Discord),
+    (Cue::Exact(" -u "), Trigger::Flag),
+    (Cue::Exact(" -p "), Trigger::Flag),
+    (Cue::Exact("sig="), Trigger::Signature),
+    (Cue::Exact("Private-Lines:"), Trigger::Putty),
 ];
 
-const SCHEMES: &[&str] = &["earer", "EARER", "asic ", "BASIC "];
+/// All cues: the formats in the order of their table, then the others.
+pub(super) static CUES: LazyLock<Vec<Cue>> = LazyLock::new(|| {
+    let formats = FORMATS.iter().map(|format| Cue::Exact(format.literal));
+    formats.chain(OTHERS.iter().map(|row| row.0)).collect()
+});
 
-const ESCAPES: &[&str] = &["\\u", "\\b", "\\f", "\\r"];
+/// What a cue leads to.
+pub(super) fn trigger(cue: usize) -> Trigger {
+    match cue.checked_sub(FORMATS.len()) {
+        None => Trigger::Format(cue),
+        Some(other) => OTHERS.get(other).map_or(Trigger::KeyName, |row| row.1),
+    }
+}
 
 /// Longest literal: as much text on both sides of a seam shows any that spans it.
 pub(in crate::sanitize) const LONGEST: usize = 32;
 
 /// How far a name reaches at most.
 const NAME: usize = 64;
-
-enum Search {
-    Packed(packed::Searcher),
-    Automaton(AhoCorasick),
-}
-
-struct Group {
-    search: Search,
-    triggers: Vec<Trigger>,
-}
-
-/// All literals, in groups that one vector search each can hold.
-pub(in crate::sanitize) struct Literals {
-    groups: Vec<Group>,
-}
-
-impl Literals {
-    pub(in crate::sanitize) fn new() -> Self {
-        let mut rows: Vec<(&str, Trigger)> = FORMATS
-            .iter()
-            .enumerate()
-            .map(|(at, format)| (format.literal, Trigger::Format(at)))
-            .collect();
-        rows.push(("eyJ", Trigger::Jwt));
-        rows.push(("-----BEGIN", Trigger::Pem));
-        rows.push(("keyName", Trigger::KeyName));
-        rows.extend(ESCAPES.iter().map(|escape| (*escape, Trigger::Escape)));
-        // A vector search looks at as many bytes as the shortest literal of its
-        // group has: short ones stand apart.
-        let (short, long): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.0.len() < 4);
-        let (two, three): (Vec<_>, Vec<_>) = short.into_iter().partition(|row| row.0.len() < 3);
-        let mut groups = vec![Group::new(&two), Group::new(&three)];
-        groups.extend(long.chunks(32).map(Group::new));
-        let mut names: Vec<_> = NAMES.iter().map(|name| (*name, Trigger::Name)).collect();
-        names.extend(SCHEMES.iter().map(|scheme| (*scheme, Trigger::Scheme)));
-        groups.push(Group::new(&names));
-        Self { groups }
-    }
-
-    /// Calls `found` with each literal and its offset, group by group.
-    pub(in crate::sanitize) fn each(
-        &self,
-        haystack: &[u8],
-        mut found: impl FnMut(Trigger, usize, usize),
-    ) {
-        for group in &self.groups {
-            group.each(haystack, &mut found);
-        }
-        for at in memchr::memchr_iter(b'@', haystack) {
-            found(Trigger::At, at, at + 1);
-        }
-    }
-}
-
-impl Group {
-    fn new(rows: &[(&str, Trigger)]) -> Self {
-        let literals = rows.iter().map(|row| row.0);
-        let packed = packed::Config::new()
-            .match_kind(packed::MatchKind::LeftmostFirst)
-            .builder()
-            .extend(literals.clone())
-            .build();
-        let search = match packed {
-            Some(searcher) => Search::Packed(searcher),
-            None => Search::Automaton(automaton(literals)),
-        };
-        Self {
-            search,
-            triggers: rows.iter().map(|row| row.1).collect(),
-        }
-    }
-
-    fn each(&self, haystack: &[u8], found: &mut impl FnMut(Trigger, usize, usize)) {
-        let mut hit = |pattern: usize, start: usize, end: usize| {
-            if let Some(trigger) = self.triggers.get(pattern) {
-                found(*trigger, start, end);
-            }
-        };
-        match &self.search {
-            Search::Packed(searcher) => {
-                for m in searcher.find_iter(haystack) {
-                    hit(m.pattern().as_usize(), m.start(), m.end());
-                }
-            }
-            Search::Automaton(automaton) => {
-                for m in automaton.find_iter(haystack) {
-                    hit(m.pattern().as_usize(), m.start(), m.end());
-                }
-            }
-        }
-    }
-}
-
-#[expect(
-    clippy::expect_used,
-    reason = "the literals are ours; a set that cannot be built fails the first test"
-)]
-fn automaton<'a>(literals: impl Iterator<Item = &'a str>) -> AhoCorasick {
-    AhoCorasick::builder()
-        .match_kind(MatchKind::LeftmostFirst)
-        .build(literals)
-        .expect("the literals are few")
-}
 
 /// Whether nothing that could belong to a token stands before `at`. What a letter
 /// that ends an escape (`\n`, `%20`) says about it is nothing.
@@ -235,24 +151,7 @@ mod tests {
     #[test]
     fn the_longest_literal_is_bounded() {
         assert!(FORMATS.iter().all(|format| format.literal.len() < LONGEST));
-        assert!(NAMES.iter().all(|name| name.len() < LONGEST));
-    }
-
-    #[test]
-    fn every_literal_is_found_in_any_company() {
-        let literals = Literals::new();
-        for (at, format) in FORMATS.iter().enumerate() {
-            let text = format!("some text, {}and more of it after that", format.literal);
-            let mut found = Vec::new();
-            literals.each(text.as_bytes(), |trigger, start, _| {
-                found.push((trigger, start));
-            });
-            assert!(
-                found.contains(&(Trigger::Format(at), 11)),
-                "{}",
-                format.literal
-            );
-        }
+        assert_eq!(trigger(FORMATS.len()), Trigger::Jwt);
     }
 
     #[test]

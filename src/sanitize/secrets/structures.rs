@@ -86,6 +86,18 @@ impl Pem {
     }
 }
 
+/// Whether raw bytes at `eyJ` can be a token's: a header of some length. What
+/// decodes to any other JSON is none (a cursor), and most of those are shorter.
+pub(super) fn may_be_token(bytes: &[u8], at: usize) -> bool {
+    let header = run(bytes, at, LONG_PART, is_url_byte);
+    // Where an escape ends the run, what follows it may go on with it.
+    match bytes.get(at + header) {
+        Some(b'.') => header >= 12,
+        Some(byte) => !byte.is_ascii_graphic() || *byte == b'\\' || *byte == b'"',
+        None => true,
+    }
+}
+
 /// The JSON Web Token (or its encrypted kind) that begins at `at`.
 pub(super) fn json_web_token(text: &str, at: usize) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
@@ -150,8 +162,8 @@ fn is_url_secret(password: &str) -> bool {
     password.len() >= 2 && !stars && !judge::is_placeholder(password)
 }
 
-/// What follows `Bearer ` or `Basic ` (their first letter is not in the literal at
-/// `start..end`), and its label where it is a secret.
+/// What follows `Bearer` or `Basic ` at `start..end`, and its label where it is a
+/// secret.
 pub(super) fn scheme_credentials(
     text: &str,
     start: usize,
@@ -161,9 +173,8 @@ pub(super) fn scheme_credentials(
     let is_basic = text
         .get(start..end)?
         .to_ascii_lowercase()
-        .starts_with("asic");
-    let initial = at_initial(bytes, start, b'b')?;
-    if !starts_free(bytes, initial) {
+        .starts_with("basic");
+    if !starts_free(bytes, start) {
         return None;
     }
     let gap = run(bytes, end, 4, |b| matches!(b, b' ' | b'\t' | b'+' | b':'));
@@ -193,16 +204,6 @@ pub(super) fn scheme_credentials(
     }
     let is_secret = !is_cut && judge::is_strong(value);
     Some((range, is_secret.then_some("bearer_token")))
-}
-
-/// The offset of the letter before a literal that leaves out its first, so that
-/// one literal finds both cases.
-fn at_initial(bytes: &[u8], start: usize, letter: u8) -> Option<usize> {
-    let at = start.checked_sub(1)?;
-    bytes
-        .get(at)
-        .filter(|b| b.eq_ignore_ascii_case(&letter))
-        .map(|_| at)
 }
 
 /// Base64 of `user:password` (RFC 7617 §2).

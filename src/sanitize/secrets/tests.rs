@@ -1,14 +1,19 @@
 //! Tests of the detectors: every form, its look-alikes, and its cost.
 
 use super::*;
+use crate::sanitize::engine::Engine;
 use crate::sanitize::samples;
 
-fn found(text: &str) -> Vec<(&'static str, String)> {
-    Secrets::new()
-        .find(text, None, &[])
+fn found_under(text: &str, key: Option<&str>) -> Vec<(&'static str, String)> {
+    Engine::new()
+        .found(text, key, Family::Secrets)
         .into_iter()
-        .map(|span| (span.label, text[span.range].to_owned()))
+        .map(|(label, range)| (label, text[range].to_owned()))
         .collect()
+}
+
+fn found(text: &str) -> Vec<(&'static str, String)> {
+    found_under(text, None)
 }
 
 #[test]
@@ -79,13 +84,7 @@ fn look_alikes_stay() {
 
 #[test]
 fn a_json_key_names_its_value() {
-    let secrets = Secrets::new();
-    let find = |key: &str, value: &str| {
-        secrets
-            .find(value, Some(key), &[])
-            .first()
-            .map(|span| span.label)
-    };
+    let find = |key: &str, value: &str| found_under(value, Some(key)).first().map(|found| found.0);
     assert_eq!(find("password", "letmein"), Some("password"));
     assert_eq!(
         find("apiKey", "wlkyAc5zPA5TTdRgIM19rkVjai39"),
@@ -140,12 +139,12 @@ fn hostile_text_costs_no_more_than_its_length() {
         "SK0123abcd",
         ":AA1",
     ];
-    let secrets = Secrets::new();
+    let engine = Engine::new();
     for part in parts {
         let text = part.repeat(200_000 / part.len());
         let start = std::time::Instant::now();
         let view = crate::sanitize::view::View::of(&text);
-        let _ = secrets.find(&view.text, None, &[]);
+        let _ = engine.found(&view.text, None, Family::Secrets);
         // Unoptimised and on a busy machine; quadratic cost would take minutes.
         assert!(
             start.elapsed().as_secs() < 10,

@@ -65,6 +65,7 @@ impl Document<'_> {
                         replacement: Some(suffix),
                         label: edits.first().map_or("", |edit| edit.label),
                         count: 0,
+                        blocks: false,
                     },
                 });
             }
