@@ -25,6 +25,7 @@ mod upkeep;
 mod view;
 
 pub use catalogue::Catalog;
+pub use digest::of as canonical_digest;
 pub use health::{Health, State as HealthState};
 pub use judge::{LeftOut, Reason};
 pub use rule::EffectiveToolRule;

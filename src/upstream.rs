@@ -5,6 +5,7 @@
 //! Knows nothing of tenants, callers or rules: who asks comes as a [`CallerKey`],
 //! what proves it as a [`Credential`].
 
+mod asking;
 mod backoff;
 mod child;
 mod connection;
@@ -22,6 +23,7 @@ mod link;
 mod listen;
 mod message;
 mod modern;
+mod patience;
 mod probe;
 mod profile;
 mod request;

@@ -8,11 +8,11 @@ use futures_util::future::join_all;
 
 use crate::pipeline::Refusal;
 use crate::protocol::json::ArrayBuilder;
-use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
+use crate::protocol::{Json, Message, Method, RequestId, RequestMeta, Version};
 
 use super::answers::Reply;
 use super::session::Session;
-use super::{Answer, Inbound, Server, call, era, legacy};
+use super::{Answer, Inbound, Server, call, era, legacy, lowering};
 
 /// Most members of a batch.
 const MOST: usize = 20;
@@ -93,10 +93,13 @@ async fn one(
         era::refuse(server, inbound, &text, id.as_ref(), refusal).await
     };
     match Message::read(&member) {
-        Ok(Message::Request(request)) if request.method == "tools/call" => {
+        Ok(Message::Request(request)) => {
+            let Some(method) = Method::parse(&request.method) else {
+                return Some(legacy::method(server, inbound, &request, session).await);
+            };
             let meta = RequestMeta::of(request.params.as_ref());
-            let caller = legacy::caller(session, inbound, &request, bytes);
-            let lower = legacy::lowering(session.version);
+            let caller = legacy::caller(method, session, inbound, &request, bytes);
+            let lower = lowering::result(session.version);
             Some(
                 match call::start(server, inbound.again(), request, meta, caller, lower) {
                     Ok(running) => running.reply().await,
@@ -104,14 +107,14 @@ async fn one(
                 },
             )
         }
-        Ok(Message::Request(request)) => {
-            Some(legacy::method(server, inbound, &request, session).await)
-        }
         Ok(Message::Notification(notification)) => {
             legacy::hear(server, session, &notification);
             None
         }
-        Ok(Message::Response(_)) => None,
+        Ok(Message::Response(given)) => {
+            legacy::answered(server, session, &given).await;
+            None
+        }
         Ok(Message::Batch(_)) => Some(refused(None, "a batch may not hold a batch").await),
         Err(fault) => Some(refused(fault.id, fault.reason).await),
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::pipeline::{Attempt, Refusal};
-use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestId, RequestMeta, Version};
+use crate::pipeline::{Ask, Attempt, Refusal};
+use crate::protocol::{
+    Era, Json, JsonLimits, Message, Method, Request, RequestId, RequestMeta, Response, Version,
+};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::CallerKey;
 
@@ -79,7 +81,7 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
                 }
             }
         }
-        Ok(Message::Response(given)) => response(server, inbound, &body, given.id.as_ref()).await,
+        Ok(Message::Response(given)) => response(server, inbound, &body, given).await,
     }
 }
 
@@ -124,26 +126,23 @@ impl Measured {
     fn end(self, metrics: &Metrics, answer: &Answer) {
         let outcome = match answer {
             Answer::Reply(reply) if reply.is_error() => "refused",
-            Answer::Reply(_) | Answer::Stream(_) => "ok",
+            Answer::Reply(_) | Answer::Stream(_) | Answer::Events(_) => "ok",
         };
         metrics.operation(self.method, outcome, self.begun.elapsed());
     }
 }
 
 /// Takes a response: in a session alone may one come.
-async fn response(
-    server: &Arc<Server>,
-    inbound: Inbound,
-    body: &Bytes,
-    id: Option<&RequestId>,
-) -> Answer {
+async fn response(server: &Arc<Server>, inbound: Inbound, body: &Bytes, given: Response) -> Answer {
     let header = inbound.headers.protocol_version.as_deref();
     if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
         let words = "a JSON-RPC response has no place here: send requests and notifications";
         let refusal = Refusal::InvalidRequest(words.to_owned());
-        return refuse(server, &inbound, body, id, refusal).await.into();
+        return refuse(server, &inbound, body, given.id.as_ref(), refusal)
+            .await
+            .into();
     }
-    legacy::response(server, &inbound).await
+    legacy::response(server, &inbound, &given).await
 }
 
 /// Records a body that never became a request, by its digest alone, and answers it.
@@ -217,8 +216,8 @@ pub(super) fn called_name(request: &Request) -> Option<String> {
     name.string().map(Into::into)
 }
 
-/// The `name` of a call's params, or why it cannot be read (`rules.md` §2.2).
-pub(super) fn call_params(request: &Request) -> Result<(String, Option<Json>), Refusal> {
+/// What a request asks for, or why it cannot be read (`rules.md` §2.2).
+pub(super) fn ask(method: Method, request: &Request) -> Result<Ask, Refusal> {
     let malformed = |words: &str| Refusal::MalformedParams(words.to_owned());
     let params = request.params.as_ref().ok_or_else(|| {
         malformed("`params` is missing: send {\"name\": \"<tool>\", \"arguments\": {…}}")
@@ -233,12 +232,11 @@ pub(super) fn call_params(request: &Request) -> Result<(String, Option<Json>), R
             Refusal::MalformedParams(format!("`params.name` must be a string, got {kind}"))
         })?
         .into_owned();
-    Ok((
+    Ok(Ask {
+        method,
         name,
-        params
-            .get("arguments")
-            .filter(|arguments| !arguments.is_null()),
-    ))
+        params: params.clone(),
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,11 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::limits::Cost;
-use crate::pipeline::{Attempt, Refusal};
+use crate::pipeline::{Asking, Attempt, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Era, Json, Request, RequestMeta, Version, codes, meta};
+use crate::protocol::{
+    ClientCapabilities, Era, Json, Method, Request, RequestMeta, Version, codes, meta,
+};
 
 use super::answers::{self, Reply};
 use super::call::{self, Caller};
@@ -28,22 +30,30 @@ pub(super) async fn request(
     if let Err(fault) = agreed(&inbound.headers, &request, &meta) {
         return refused(server, &inbound, &request, fault, &attempt).await;
     }
+    if let Some(method) = Method::parse(&request.method) {
+        let caller = caller(method, attempt, &meta);
+        return call::post(server, inbound, request, meta, caller, complete).await;
+    }
     match request.method.as_str() {
-        "tools/call" => {
-            let caller = Caller {
-                attempt,
-                inflight: None,
-                cancel_on_hang_up: true,
-                log_level: meta.log_level,
-            };
-            call::post(server, inbound, request, meta, caller, complete).await
-        }
         "server/discover" => browse(server, &inbound, &request, |_| Ok(discover())),
         "tools/list" => browse(server, &inbound, &request, |server| {
             lists::tools(server, &inbound.context, &request, version)
         }),
         "subscriptions/listen" => listen::subscribe(server, inbound, &request),
         method => answers::unknown_method(&request.id, method, true).into(),
+    }
+}
+
+/// What the record and the upstream are told of a request.
+pub(super) fn caller(method: Method, attempt: Attempt, meta: &RequestMeta) -> Caller {
+    let capabilities = meta.client_capabilities.clone();
+    Caller {
+        method,
+        attempt,
+        within: None,
+        log_level: meta.log_level,
+        capabilities: capabilities.map_or_else(ClientCapabilities::none, ClientCapabilities::new),
+        asking: Asking::Rounds,
     }
 }
 
@@ -71,7 +81,7 @@ enum Fault {
 }
 
 /// What the record says of a modern request.
-fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
+pub(super) fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
     let mut attempt = era::attempt(inbound, Era::Modern, Version::MODERN, bytes);
     attempt.client_info = meta.client_info.as_ref().map(client_name);
     if let Some(trace) = meta.traceparent.as_deref().and_then(era::trace_id) {

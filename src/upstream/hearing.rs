@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::asking::Asks;
+use super::patience::Patience;
 use super::{EventSender, UpstreamError, UpstreamRequest};
 use crate::protocol::{
-    Json, LogLevel, Message, Notification, Request, Response, Untrusted, UpstreamEvent, meta,
+    Json, LogLevel, Message, Notification, Request, RequestId, Response, Untrusted, UpstreamEvent,
+    meta,
 };
 
 /// Counts what makes an upstream's lists worth reading again.
@@ -28,6 +31,19 @@ impl Changes {
     }
 }
 
+/// What belongs to one request of a caller beside the request itself.
+#[derive(Debug)]
+pub(super) struct Line {
+    events: EventSender,
+    pub(super) patience: Arc<Patience>,
+}
+
+impl Line {
+    pub(super) fn new(events: EventSender, patience: Arc<Patience>) -> Self {
+        Self { events, patience }
+    }
+}
+
 /// Where the events of one request go, and which of them are wanted.
 #[derive(Clone, Debug)]
 pub(super) struct Ear {
@@ -35,15 +51,21 @@ pub(super) struct Ear {
     progress: bool,
     log_level: Option<LogLevel>,
     events: EventSender,
+    asks: Option<Arc<Asks>>,
 }
 
 impl Ear {
-    pub(super) fn new(id: i64, request: &UpstreamRequest, events: &EventSender) -> Self {
+    pub(super) fn new(id: i64, request: &UpstreamRequest, line: &Line) -> Self {
+        let asks = || {
+            let capabilities = request.capabilities.clone();
+            Asks::new(capabilities, Arc::clone(&line.patience), request.patience)
+        };
         Self {
             id,
             progress: request.progress,
             log_level: request.log_level,
-            events: events.clone(),
+            events: line.events.clone(),
+            asks: request.may_be_asked().then(asks),
         }
     }
 
@@ -54,6 +76,7 @@ impl Ear {
             progress: false,
             log_level: None,
             events: tokio::sync::mpsc::channel(1).0,
+            asks: None,
         }
     }
 
@@ -63,7 +86,19 @@ impl Ear {
 
     /// Whether any event is wanted.
     pub(super) fn listens(&self) -> bool {
-        self.progress || self.log_level.is_some()
+        self.progress || self.log_level.is_some() || self.asks.is_some()
+    }
+
+    /// What its caller can be asked.
+    pub(super) fn asks(&self) -> Option<&Arc<Asks>> {
+        self.asks.as_ref()
+    }
+
+    /// The server takes one of its requests back.
+    pub(super) fn take_back(&self, id: &str) {
+        if let Some(asks) = &self.asks {
+            asks.take_back(id);
+        }
     }
 
     /// The event that a notification is for this request, if it is wanted.
@@ -75,7 +110,11 @@ impl Ear {
                 let wanted = self.log_level.is_some_and(|least| *level >= least);
                 wanted.then(|| UpstreamEvent::Log(*level, params.clone()))
             }
-            Said::ListChanged | Said::Other => None,
+            Said::ElicitationComplete(params) => self
+                .asks
+                .is_some()
+                .then(|| UpstreamEvent::ElicitationComplete(params.clone())),
+            Said::ListChanged | Said::TakenBack(_) | Said::Other => None,
         }
     }
 
@@ -110,6 +149,10 @@ pub(super) enum Said {
     },
     /// The list of tools changed.
     ListChanged,
+    /// What the user was sent to a URL for is done.
+    ElicitationComplete(Json),
+    /// The server does not want its own request with this id answered any more.
+    TakenBack(String),
     /// Nothing of use here.
     Other,
 }
@@ -140,6 +183,11 @@ impl Said {
                 level.map_or(Self::Other, |level| Self::Log { level, params })
             }
             "notifications/tools/list_changed" => Self::ListChanged,
+            "notifications/elicitation/complete" => Self::ElicitationComplete(params()),
+            "notifications/cancelled" => {
+                let id = params().get("requestId").and_then(RequestId::new);
+                id.map_or(Self::Other, |id| Self::TakenBack(id.key()))
+            }
             _ => Self::Other,
         }
     }
@@ -177,10 +225,14 @@ pub(super) async fn hear(
         Message::Request(request) => Ok(Heard::Asked(request)),
         Message::Notification(notification) => {
             let said = Said::of(&notification);
-            if matches!(said, Said::ListChanged) {
-                changes.bump();
-            } else if let Some(event) = ear.event(&said) {
-                ear.send(event).await;
+            match &said {
+                Said::ListChanged => changes.bump(),
+                Said::TakenBack(id) => ear.take_back(id),
+                said => {
+                    if let Some(event) = ear.event(said) {
+                        ear.send(event).await;
+                    }
+                }
             }
             Ok(Heard::Nothing)
         }
@@ -254,7 +306,8 @@ mod tests {
         let mut request = UpstreamRequest::own("tools/call", Json::empty_object(), Instant::now());
         request.progress = progress;
         request.log_level = level;
-        (Ear::new(5, &request, &sender), receiver)
+        let line = Line::new(sender, Patience::new(Instant::now(), None));
+        (Ear::new(5, &request, &line), receiver)
     }
 
     async fn said(ear: &Ear, text: &'static str) -> Result<Heard, UpstreamError> {

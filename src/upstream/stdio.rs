@@ -22,7 +22,8 @@ use super::child::{Process, log_errors};
 use super::connection::Connection;
 use super::gate::Gate;
 use super::greeting::greet;
-use super::hearing::Changes;
+use super::hearing::{Changes, Line};
+use super::patience::Patience;
 use super::{EventSender, Upstream, UpstreamError, UpstreamRequest, message};
 use crate::config;
 use crate::ids::UpstreamId;
@@ -129,10 +130,14 @@ impl Upstream for StdioUpstream {
     ) -> BoxFuture<'_, Result<Untrusted<Json>, UpstreamError>> {
         Box::pin(async move {
             let shared = &self.shared;
-            let _permit = shared.gate.enter(request.deadline).await?;
+            let place = shared.gate.enter(request.deadline).await?;
             let connection = shared.connection(request.deadline).await?;
-            let answer = timeout_at(request.deadline, connection.call(&request, &events));
-            let answer = answer.await.unwrap_or(Err(UpstreamError::TimedOut));
+            let line = Line::new(events, Patience::new(request.deadline, Some(place)));
+            let answer = tokio::select! {
+                biased;
+                answer = connection.call(&request, &line) => answer,
+                () = line.patience.over() => Err(UpstreamError::TimedOut),
+            };
             answer.map(Untrusted::new)
         })
     }

@@ -30,8 +30,10 @@ pub(crate) mod scripted;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod sse;
+pub(crate) mod talking;
 pub(crate) mod tool_server;
 pub(crate) mod upstream;
+pub(crate) mod wire;
 
 use std::time::{Duration, Instant};
 
