@@ -4,6 +4,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, Lines as TokioLines};
 
 use tokio::time::Instant;
 
+use super::super::patience::Patience;
 use super::*;
 use crate::protocol::{Untrusted, UpstreamEvent, Version};
 
