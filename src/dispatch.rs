@@ -1,8 +1,9 @@
-//! The step that lets a tool run: deadline, retry where that is safe, breaker.
+//! The step that lets an upstream work: deadline, retry where that is safe, breaker.
 //! It takes the proof that the call is on record and gives back what the
 //! upstream said, unopened. It knows nothing of sessions, eras or HTTP.
 
 mod breaker;
+mod errand;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,15 +13,16 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::ValidCall;
 use crate::audit::Recorded;
-use crate::catalog::{Catalog, Tool};
+use crate::catalog::Catalog;
 use crate::credentials::{CredentialFault, Credentials};
 use crate::ids::{TenantId, UpstreamId};
 use crate::protocol::{Json, LogLevel, Untrusted, codes};
 use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
 
 use breaker::{Breaker, Sign};
+
+pub use errand::Errand;
 
 /// How long to wait before the one retry.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
@@ -93,61 +95,60 @@ impl Dispatcher {
         }
     }
 
-    /// Runs one recorded call until its answer, its deadline or `cancel`.
+    /// Runs one recorded request until its answer, its deadline or `cancel`.
     ///
     /// # Errors
     /// [`DispatchFault`]; nothing was sent for `Gone`, `CircuitOpen` and `Credential`.
     pub async fn call(
         &self,
-        call: &ValidCall,
+        errand: &Errand,
         _recorded: &Recorded,
         origin: Origin,
         credentials: &Credentials,
         events: EventSender,
         cancel: &CancellationToken,
     ) -> Result<Untrusted<Json>, DispatchFault> {
-        let tool = call.tool();
         let upstream = self
             .catalog
-            .upstream(&tool.upstream)
+            .upstream(&errand.upstream)
             .ok_or(DispatchFault::Gone)?;
         let settings = self
             .catalog
-            .settings(&tool.upstream)
+            .settings(&errand.upstream)
             .ok_or(DispatchFault::Gone)?;
-        let breaker = self.breaker(&origin.tenant, tool);
+        let breaker = self.breaker(&origin.tenant, &errand.upstream);
         breaker
             .admit(Instant::now(), settings.breaker)
             .map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
-        let credential = credentials.for_upstream(&tool.upstream)?;
-        let deadline = Instant::now() + tool.rule.timeout.unwrap_or(settings.timeout.call.0);
+        let credential = credentials.for_upstream(&errand.upstream)?;
+        let deadline = Instant::now() + errand.timeout.unwrap_or(settings.timeout.call.0);
         let request = || UpstreamRequest {
-            method: "tools/call",
-            name: Some(tool.own_name.to_string()),
-            params: params(call),
+            method: errand.method.as_str(),
+            name: errand.name.clone(),
+            params: errand.params.clone(),
             meta: origin.meta.clone(),
             progress: origin.progress,
             log_level: origin.log_level,
             client_capabilities: Json::empty_object(),
             caller: origin.caller,
             credential: credential.clone(),
-            param_headers: call.param_headers(),
+            param_headers: errand.param_headers.clone(),
             trace: origin.trace.clone(),
             deadline,
         };
         let outcome = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
-            outcome = attempts(&*upstream, request, events, tool.may_repeat()) => outcome,
+            outcome = attempts(&*upstream, request, events, errand.may_repeat) => outcome,
         };
         let sign = outcome.as_ref().err().map_or(Sign::Well, sign_of);
         breaker.settle(Instant::now(), settings.breaker, sign);
         Ok(outcome?)
     }
 
-    fn breaker(&self, tenant: &TenantId, tool: &Tool) -> Arc<Breaker> {
+    fn breaker(&self, tenant: &TenantId, upstream: &UpstreamId) -> Arc<Breaker> {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (tenant.clone(), tool.upstream.clone());
+        let key = (tenant.clone(), upstream.clone());
         Arc::clone(breakers.entry(key).or_default())
     }
 }
@@ -171,13 +172,6 @@ async fn attempts(
     }
     tokio::time::sleep(RETRY_AFTER).await;
     upstream.request(request(), events).await
-}
-
-fn params(call: &ValidCall) -> Json {
-    crate::protocol::json::ObjectBuilder::new()
-        .text("name", &call.tool().own_name)
-        .json("arguments", call.arguments())
-        .build()
 }
 
 /// What a fault says of the upstream, rather than of this one call.

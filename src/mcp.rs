@@ -6,6 +6,7 @@
 mod answers;
 mod batch;
 mod call;
+mod capabilities;
 mod cursor;
 mod era;
 mod inflight;
@@ -15,6 +16,8 @@ mod lists;
 mod modern;
 mod relay;
 mod session;
+mod subscriptions;
+mod watching;
 
 use std::net::IpAddr;
 use std::pin::Pin;

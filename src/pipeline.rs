@@ -1,4 +1,4 @@
-//! A `tools/call` from the caller's words to an answer that may leave: the steps
+//! A request from the caller's words to an answer that may leave: the steps
 //! in order and nothing else. Each step has its own module and its own error;
 //! each takes the proof of the step before.
 //!
@@ -7,6 +7,7 @@
 //! answer, not its record.
 
 mod events;
+mod reading;
 mod record;
 mod refusal;
 mod result;
@@ -20,9 +21,9 @@ use crate::audit::{AuditReceipt, Auditor, Finish, Outcome, Recorded};
 use crate::catalog::{Catalog, Tool, View};
 use crate::clock::SharedClock;
 use crate::credentials::Credentials;
-use crate::dispatch::{Dispatcher, Origin};
+use crate::dispatch::{Dispatcher, Errand, Origin};
 use crate::limits::{Admission, Cost, Limits};
-use crate::protocol::{Json, RequestMeta};
+use crate::protocol::{Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
 use crate::tenancy::TenantContext;
@@ -52,14 +53,30 @@ pub struct Pipeline {
     pub metrics: Arc<Metrics>,
 }
 
-/// One `tools/call` of a known caller.
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The method.
+    pub method: Method,
+    /// What it is about: the exposed name of a tool or a prompt, the URI of a resource.
+    pub name: String,
+    /// The parameters, as they came.
+    pub params: Json,
+}
+
+impl Ask {
+    /// A member of the parameters; `null` is as good as none.
+    pub fn param(&self, name: &str) -> Option<Json> {
+        self.params.get(name).filter(|value| !value.is_null())
+    }
+}
+
+/// One request of a known caller that an upstream answers.
 pub struct Call {
     /// Who calls, and as which tenant.
     pub context: TenantContext,
-    /// The exposed name asked for.
-    pub name: String,
-    /// The arguments, as they came.
-    pub arguments: Option<Json>,
+    /// What is asked for.
+    pub ask: Ask,
     /// The request's `_meta`.
     pub meta: RequestMeta,
     /// `Mcp-Param-*` headers, where the caller's era has them.
@@ -72,6 +89,13 @@ pub struct Call {
     pub events: EventSink,
     /// Fires when the caller cancels.
     pub cancel: CancellationToken,
+}
+
+/// A request that nothing stands against any more.
+struct Ready {
+    errand: Errand,
+    tool: Option<Visible<Tool>>,
+    _admission: Admission,
 }
 
 /// How a call ended.
@@ -137,28 +161,42 @@ impl Pipeline {
 
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
-        let (valid, _admission) = self.admitted(call, record)?;
-        record.keep_arguments(&valid, &self.sanitizer, call.context.rules());
-        let recorded = self
-            .auditor
-            .start(record.facts(), record.durability())
-            .await
-            .map_err(Refusal::AuditUnavailable)?;
+        let ready = self.admitted(call, record)?;
+        let recorded = self.recorded(record).await?;
         call.events.started();
-        let cleaned = self.dispatched(call, &valid, &recorded, record).await;
+        let cleaned = self.dispatched(call, &ready, &recorded, record).await;
         Ok(self.finished(recorded, record, cleaned).await)
     }
 
+    /// Puts the request on record, where the operator wants it there.
+    async fn recorded(&self, record: &Record) -> Result<Recorded, Refusal> {
+        if !record.is_kept() {
+            return Ok(Auditor::waive(record.facts()));
+        }
+        self.auditor
+            .start(record.facts(), record.durability())
+            .await
+            .map_err(Refusal::AuditUnavailable)
+    }
+
     /// Everything that can refuse before anything is dispatched.
-    fn admitted(
+    fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
+        let admission = self.limits.admit(&call.context, Cost::Call)?;
+        match call.ask.method {
+            Method::CallTool => self.admitted_tool(call, admission, record),
+            _ => self.admitted_reading(call, admission, record),
+        }
+    }
+
+    fn admitted_tool(
         &self,
         call: &Call,
+        admission: Admission,
         record: &mut Record,
-    ) -> Result<(ValidCall, Admission), Refusal> {
+    ) -> Result<Ready, Refusal> {
         let context = &call.context;
-        let admission = self.limits.admit(context, Cost::Call)?;
         let view = self.catalog.view(context.tenant_id());
-        let tool = seen(context, &view, &call.name)?;
+        let tool = seen(context, &view, &call.ask.name)?;
         record.name_tool(&tool);
         let missing = visibility::missing_scopes(context, &tool);
         if !missing.is_empty() {
@@ -170,18 +208,24 @@ impl Pipeline {
             Some(class) => admission.merge(self.limits.admit_tool(context, class)?),
             None => admission,
         };
+        let arguments = call.ask.param("arguments");
         if let Some(headers) = &call.param_headers {
-            arguments::check_headers(&tool, call.arguments.as_ref(), headers)?;
+            arguments::check_headers(&tool, arguments.as_ref(), headers)?;
         }
-        let valid = arguments::check(&tool, call.arguments.clone())?;
-        Ok((valid, admission))
+        let valid: ValidCall = arguments::check(&tool, arguments)?;
+        record.keep_arguments(valid.arguments(), &self.sanitizer, context.rules());
+        Ok(Ready {
+            errand: Errand::of_tool(&valid),
+            tool: Some(tool),
+            _admission: admission,
+        })
     }
 
-    /// Runs the tool while its events are cleaned and handed on; cleans the result.
+    /// Lets the upstream work while its events are cleaned and handed on; cleans the result.
     async fn dispatched(
         &self,
         call: &Call,
-        valid: &ValidCall,
+        ready: &Ready,
         recorded: &Recorded,
         record: &mut Record,
     ) -> Result<CleanResult, Refusal> {
@@ -197,7 +241,7 @@ impl Pipeline {
         };
         let begun = tokio::time::Instant::now();
         let running = self.dispatcher.call(
-            valid,
+            &ready.errand,
             recorded,
             origin,
             &call.credentials,
@@ -207,21 +251,21 @@ impl Pipeline {
         let cleaning = events::clean(receiver, &self.sanitizer, rules, &call.events);
         let (answer, findings) = tokio::join!(running, cleaning);
         record.upstream_took(begun.elapsed(), findings);
-        match answer {
-            Ok(untrusted) => Ok(result::clean(
-                untrusted,
-                valid.tool(),
-                &self.sanitizer,
-                rules,
-                record,
-            )),
-            Err(fault) => {
-                if fault.casts_doubt() {
-                    self.catalog.suspect(&valid.tool().upstream);
-                }
-                result::failed(fault, valid.tool(), &self.sanitizer, rules, record)
-            }
+        let upstream = ready.errand.upstream();
+        if let Err(fault) = &answer
+            && fault.casts_doubt()
+        {
+            self.catalog.suspect(upstream);
         }
+        let Some(tool) = &ready.tool else {
+            let clean = reading::answered(answer, call, &ready.errand, &self.sanitizer, record)?;
+            return Ok(self.with_our_uris(call, upstream, clean));
+        };
+        let clean = match answer {
+            Ok(untrusted) => result::clean(untrusted, tool, &self.sanitizer, rules, record),
+            Err(fault) => result::failed(fault, tool, &self.sanitizer, rules, record)?,
+        };
+        Ok(self.with_our_uris(call, upstream, clean))
     }
 
     /// Makes the outcome durable, or withholds it.
@@ -248,6 +292,9 @@ impl Pipeline {
     async fn refuse(&self, record: &Record, refusal: Refusal) -> (Refusal, Option<AuditReceipt>) {
         if matches!(refusal, Refusal::AuditUnavailable(_)) {
             return (refusal, None);
+        }
+        if !record.is_kept() {
+            return (refusal, Some(Auditor::not_required()));
         }
         let finish = Finish {
             outcome: Outcome::Refused(refusal.step()),

@@ -7,6 +7,7 @@ mod envelope;
 mod event;
 pub mod json;
 pub mod meta;
+mod method;
 mod tool;
 mod untrusted;
 mod version;
@@ -18,6 +19,7 @@ pub use envelope::{
 pub use event::{LogLevel, UpstreamEvent};
 pub use json::{Json, JsonFault, JsonLimits};
 pub use meta::RequestMeta;
+pub use method::Method;
 pub use tool::ToolDefinition;
 pub use untrusted::{ListPage, Untrusted};
 pub use version::{Era, Version};

@@ -93,12 +93,12 @@ async fn one(
         era::refuse(server, inbound, &text, id.as_ref(), refusal).await
     };
     match Message::read(&member) {
-        Ok(Message::Request(request)) if request.method == "tools/call" => {
+        Ok(Message::Request(request)) if legacy::run_here(&request.method) => {
             let meta = RequestMeta::of(request.params.as_ref());
             let caller = legacy::caller(session, inbound, &request, bytes);
-            let lower = legacy::lowering(session.version);
+            let manner = legacy::manner(session.version);
             Some(
-                match call::start(server, inbound.again(), request, meta, caller, lower) {
+                match call::start(server, inbound.again(), request, meta, caller, manner) {
                     Ok(running) => running.reply().await,
                     Err(refused) => refused.await,
                 },

@@ -1,4 +1,4 @@
-//! A `tools/call` of either era: run in a task of its own, answered as one JSON
+//! A request of either era that an upstream answers: run in a task of its own, answered as one JSON
 //! reply or as a stream, whichever the call's first sign of life asks for
 //! (`rules.md` §1.5).
 
@@ -14,7 +14,7 @@ use crate::pipeline::{Attempt, Call, CallEvent, event_channel};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, LogLevel, Request, RequestMeta, UpstreamEvent};
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::inflight::Entry;
 use super::{Answer, Inbound, Messages, Server, era};
 
@@ -40,10 +40,10 @@ pub(super) async fn post(
     request: Request,
     meta: RequestMeta,
     caller: Caller,
-    lower: fn(Json) -> Json,
+    manner: Manner,
 ) -> Answer {
     let stream = inbound.accept.stream;
-    match start(server, inbound, request, meta, caller, lower) {
+    match start(server, inbound, request, meta, caller, manner) {
         Ok(running) => running.answer(stream).await,
         Err(refused) => refused.await.into(),
     }
@@ -66,19 +66,24 @@ pub(super) fn start(
     request: Request,
     mut meta: RequestMeta,
     caller: Caller,
-    lower: fn(Json) -> Json,
+    manner: Manner,
 ) -> Result<Running, Refused> {
-    let (name, arguments) = match era::call_params(&request) {
-        Ok(params) => params,
+    let ask = match era::ask(&request) {
+        Ok(ask) => ask,
         Err(refusal) => {
             let server = Arc::clone(server);
             return Err(Box::pin(async move {
-                let name = era::called_name(&request);
-                let refusal = server
-                    .pipeline
-                    .refuse_unread(&caller.attempt, &inbound.context, name.as_deref(), refusal)
-                    .await;
-                answers::of_refusal(Some(&request.id), refusal, lower)
+                let refusal = if request.method == "tools/call" {
+                    let name = era::called_name(&request);
+                    let name = name.as_deref();
+                    let pipeline = &server.pipeline;
+                    pipeline
+                        .refuse_unread(&caller.attempt, &inbound.context, name, refusal)
+                        .await
+                } else {
+                    refusal
+                };
+                answers::of_refusal(Some(&request.id), refusal, manner)
             }));
         }
     };
@@ -98,8 +103,7 @@ pub(super) fn start(
         .then(|| cancel.clone().drop_guard());
     let call = Call {
         context: inbound.context,
-        name,
-        arguments,
+        ask,
         meta,
         param_headers: caller.cancel_on_hang_up.then_some(inbound.headers.params),
         attempt: Attempt {
@@ -111,7 +115,7 @@ pub(super) fn start(
         cancel,
     };
     let (finished, done) = oneshot::channel();
-    let task = run(Arc::clone(server), call, request, lower, entry, finished);
+    let task = run(Arc::clone(server), call, request, manner, entry, finished);
     // What it logs is still about this request.
     server.tasks.spawn(task.in_current_span());
     Ok(Running {
@@ -127,14 +131,14 @@ async fn run(
     server: Arc<Server>,
     call: Call,
     request: Request,
-    lower: fn(Json) -> Json,
+    manner: Manner,
     entry: Option<Entry>,
     finished: oneshot::Sender<Reply>,
 ) {
     let answered = server.pipeline.call(call).await;
     drop(entry);
     // A caller that hung up does not hear it; the record has it.
-    let _ = finished.send(answers::of_call(&request.id, answered, lower));
+    let _ = finished.send(answers::of_call(&request.id, answered, manner));
 }
 
 /// What a running call says next.

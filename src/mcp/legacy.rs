@@ -6,13 +6,17 @@ use std::sync::Arc;
 use crate::limits::Cost;
 use crate::pipeline::Refusal;
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Era, Json, LogLevel, Notification, Request, RequestMeta, Version, codes};
+use crate::protocol::{
+    Era, Json, LogLevel, Method, Notification, Request, RequestMeta, Version, codes,
+};
 use crate::upstream::CallerKey;
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller};
 use super::session::{Session, SessionFault};
-use super::{Answer, Inbound, Server, era, listen, lists, modern, relay};
+use super::{
+    Answer, Inbound, Server, capabilities, era, listen, lists, modern, relay, subscriptions,
+};
 
 /// What a legacy client is told when it comes without a session, or with one that is no longer known.
 impl From<SessionFault> for Reply {
@@ -61,11 +65,7 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
         capabilities.as_ref(),
         client.as_deref(),
     );
-    let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new()
-        .json("tools", &tools)
-        .json("logging", &Json::empty_object())
-        .build();
+    let capabilities = capabilities::of(server, &inbound.context, Era::Legacy);
     let result = ObjectBuilder::new()
         .text("protocolVersion", version.as_str())
         .json("capabilities", &capabilities)
@@ -119,17 +119,10 @@ pub(super) async fn request(
         Ok(session) => session,
         Err(reply) => return with_id(reply, &request).into(),
     };
-    if request.method == "tools/call" {
+    if run_here(&request.method) {
         let caller = caller(&session, &inbound, &request, bytes);
-        return call::post(
-            server,
-            inbound,
-            request,
-            meta,
-            caller,
-            lowering(session.version),
-        )
-        .await;
+        let manner = manner(session.version);
+        return call::post(server, inbound, request, meta, caller, manner).await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
@@ -152,7 +145,13 @@ pub(super) fn caller(
     }
 }
 
-/// Every method but `tools/call`.
+/// Whether an upstream is asked for the method. Tasks of the extension belong to
+/// the modern era.
+pub(super) fn run_here(method: &str) -> bool {
+    Method::parse(method).is_some_and(|method| !method.is_of_tasks())
+}
+
+/// Every method that no upstream is asked for.
 pub(super) async fn method(
     server: &Server,
     inbound: &Inbound,
@@ -166,14 +165,25 @@ pub(super) async fn method(
         "ping" => Ok(Json::empty_object()),
         "tools/list" => lists::tools(server, &inbound.context, request, session.version),
         "logging/setLevel" => set_level(server, inbound, request, session).await,
+        "resources/subscribe" => {
+            subscriptions::change(server, inbound, request, session, true).await
+        }
+        "resources/unsubscribe" => {
+            subscriptions::change(server, inbound, request, session, false).await
+        }
         "initialize" => Err(Refusal::InvalidRequest(
             "the session is open already".to_owned(),
         )),
-        method => return answers::unknown_method(&request.id, method, false),
+        method => match lists::family(method) {
+            Some(family) => {
+                lists::items(server, &inbound.context, request, session.version, family)
+            }
+            None => return answers::unknown_method(&request.id, method, false),
+        },
     };
     match outcome {
         Ok(result) => Reply::result(&request.id, &result),
-        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, |json| json),
+        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, Manner::plain(Era::Legacy)),
     }
 }
 
@@ -306,11 +316,15 @@ fn with_id(reply: Reply, request: &Request) -> Reply {
     Reply { body, ..reply }
 }
 
-/// How results are lowered for a revision.
-pub(super) fn lowering(version: Version) -> fn(Json) -> Json {
-    match version {
+/// How answers are written for a revision.
+pub(super) fn manner(version: Version) -> Manner {
+    let lower = match version {
         Version::V2025_03_26 => lower_2025_03_26,
         Version::V2025_06_18 | Version::V2025_11_25 | Version::V2026_07_28 => lower,
+    };
+    Manner {
+        era: Era::Legacy,
+        lower,
     }
 }
 

@@ -112,7 +112,10 @@ pub(super) fn heard(server: &Server, message: &Json) {
                 .inflight
                 .cancel(session, &text("request").unwrap_or_default());
         }
-        "session_changed" => server.sessions.forget(session),
+        "session_changed" => {
+            server.sessions.forget(session);
+            server.listeners.poke(session);
+        }
         "session_ended" => {
             server.sessions.ended(session);
             server.listeners.close(session);

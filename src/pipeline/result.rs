@@ -111,7 +111,7 @@ pub(super) fn failed(
         }
         DispatchFault::Upstream(UpstreamError::TimedOut) => {
             record.timed_out();
-            Ok(tool_error(&words(
+            Ok(tool_error(&tool_words(
                 &DispatchFault::Upstream(UpstreamError::TimedOut),
                 tool,
             )))
@@ -136,14 +136,19 @@ fn rpc(code: i64, error: CleanError, tool: &Tool) -> Result<CleanResult, Refusal
             error.message
         ))),
         code => Err(Refusal::Upstream {
-            code: if is_reserved(code) {
-                codes::INTERNAL_ERROR
-            } else {
-                code
-            },
+            code: told(code),
             message: error.message,
             data: error.data,
         }),
+    }
+}
+
+/// An upstream's code as callers may see it.
+pub(super) fn told(code: i64) -> i64 {
+    if is_reserved(code) {
+        codes::INTERNAL_ERROR
+    } else {
+        code
     }
 }
 
@@ -152,9 +157,7 @@ fn is_reserved(code: i64) -> bool {
     (-32099..=-32000).contains(&code)
 }
 
-fn words(fault: &DispatchFault, tool: &Tool) -> String {
-    let name = tool.exposed.as_str();
-    let source = tool.upstream.as_str();
+pub(super) fn words(fault: &DispatchFault, name: &str, source: &str) -> String {
     match fault {
         DispatchFault::CircuitOpen { retry_after } => format!(
             "The server \"{source}\" behind {name} failed repeatedly and is left alone for now. Nothing was run. Retry in {} s, or go on without it.",
@@ -219,6 +222,10 @@ fn status_words(status: u16, retry_after: Option<Duration>, name: &str, source: 
     format!("The server \"{source}\" behind {name} answered with HTTP status {status}. {advice}.")
 }
 
+fn tool_words(fault: &DispatchFault, tool: &Tool) -> String {
+    words(fault, tool.exposed.as_str(), tool.upstream.as_str())
+}
+
 /// The words, and what the upstream said, cleaned and short.
 fn words_of(
     fault: DispatchFault,
@@ -226,7 +233,7 @@ fn words_of(
     sanitizer: &Sanitizer,
     record: &mut Record,
 ) -> String {
-    let mut text = words(&fault, tool);
+    let mut text = tool_words(&fault, tool);
     if let DispatchFault::Upstream(UpstreamError::Status { excerpt, .. }) = fault {
         let excerpt = sanitizer.excerpt(excerpt, EXCERPT);
         record.found(excerpt.findings().clone());

@@ -3,28 +3,67 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::{EventSender, UpstreamError, UpstreamRequest};
 use crate::protocol::{
     Json, LogLevel, Message, Notification, Request, Response, Untrusted, UpstreamEvent, meta,
 };
 
-/// Counts what makes an upstream's lists worth reading again.
+/// Word of resources that waits for a slow reader.
+const BACKLOG: usize = 256;
+
+/// What a server says of single resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The resource of this URI changed.
+    Updated(String),
+    /// It knows of no subscription any more.
+    Forgotten,
+}
+
+/// Counts what makes an upstream's lists worth reading again, and hands on its word
+/// of single resources.
 #[derive(Clone, Debug)]
-pub(super) struct Changes(Arc<watch::Sender<u64>>);
+pub(super) struct Changes {
+    count: Arc<watch::Sender<u64>>,
+    news: broadcast::Sender<News>,
+}
 
 impl Changes {
     pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        Self {
+            count: Arc::new(watch::Sender::new(0)),
+            news: broadcast::Sender::new(BACKLOG),
+        }
     }
 
     pub(super) fn bump(&self) {
-        self.0.send_modify(|count| *count = count.wrapping_add(1));
+        self.count
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+        self.count.subscribe()
+    }
+
+    /// Hands word of a resource on, if anybody listens.
+    pub(super) fn tell(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    pub(super) fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// Takes what is about no request in flight; false where it is.
+    pub(super) fn take(&self, said: &Said) -> bool {
+        match said {
+            Said::ListChanged => self.bump(),
+            Said::Updated(uri) => self.tell(News::Updated(uri.clone())),
+            Said::Progress { .. } | Said::Log { .. } | Said::Other => return false,
+        }
+        true
     }
 }
 
@@ -75,7 +114,7 @@ impl Ear {
                 let wanted = self.log_level.is_some_and(|least| *level >= least);
                 wanted.then(|| UpstreamEvent::Log(*level, params.clone()))
             }
-            Said::ListChanged | Said::Other => None,
+            Said::ListChanged | Said::Updated(_) | Said::Other => None,
         }
     }
 
@@ -108,8 +147,10 @@ pub(super) enum Said {
         /// The params without a subscription id.
         params: Json,
     },
-    /// The list of tools changed.
+    /// A list changed.
     ListChanged,
+    /// The resource of this URI changed.
+    Updated(String),
     /// Nothing of use here.
     Other,
 }
@@ -139,7 +180,14 @@ impl Said {
                     .and_then(|level| LogLevel::parse(&level.string()?));
                 level.map_or(Self::Other, |level| Self::Log { level, params })
             }
-            "notifications/tools/list_changed" => Self::ListChanged,
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => Self::ListChanged,
+            "notifications/resources/updated" => {
+                let uri = params().get("uri");
+                let uri = uri.as_ref().and_then(Json::string);
+                uri.map_or(Self::Other, |uri| Self::Updated(uri.into_owned()))
+            }
             _ => Self::Other,
         }
     }
@@ -177,8 +225,8 @@ pub(super) async fn hear(
         Message::Request(request) => Ok(Heard::Asked(request)),
         Message::Notification(notification) => {
             let said = Said::of(&notification);
-            if matches!(said, Said::ListChanged) {
-                changes.bump();
+            if changes.take(&said) {
+                // It is about no request.
             } else if let Some(event) = ear.event(&said) {
                 ear.send(event).await;
             }
