@@ -146,7 +146,7 @@ impl Dispatcher {
         let deadline = Instant::now() + errand.timeout.unwrap_or(settings.timeout.call.0);
         let request = || UpstreamRequest {
             method: errand.method.as_str(),
-            name: Some(errand.name.clone()),
+            name: errand.name.clone(),
             params: errand.params.clone(),
             meta: origin.meta.clone(),
             progress: origin.progress,

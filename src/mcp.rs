@@ -6,6 +6,7 @@
 mod answers;
 mod batch;
 mod call;
+mod capabilities;
 mod cursor;
 mod era;
 mod inflight;
@@ -20,6 +21,8 @@ mod questions;
 mod relay;
 mod routed;
 mod session;
+mod subscriptions;
+mod watching;
 
 use std::net::IpAddr;
 use std::pin::Pin;

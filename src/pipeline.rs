@@ -11,6 +11,7 @@ mod events;
 mod exchange;
 mod input;
 mod parking;
+mod reading;
 mod record;
 mod refusal;
 mod result;
@@ -67,7 +68,7 @@ pub struct Pipeline {
 pub struct Ask {
     /// The method.
     pub method: Method,
-    /// What it is about: the exposed name of a tool.
+    /// What it is about: the exposed name of a tool or a prompt, the URI of a resource.
     pub name: String,
     /// The parameters, as they came.
     pub params: Json,
@@ -186,12 +187,16 @@ impl Pipeline {
     /// Whether the caller may ask for this at all: the decision of visibility and
     /// scopes, without charging or recording anything.
     pub fn allows(&self, context: &TenantContext, ask: &Ask) -> bool {
+        let view = self.catalog.view(context.tenant_id());
         match ask.method {
-            Method::CallTool => {
-                let view = self.catalog.view(context.tenant_id());
-                visibility::see(context, &view, &ask.name)
-                    .is_ok_and(|tool| visibility::missing_scopes(context, &tool).is_empty())
+            Method::CallTool => visibility::see(context, &view, &ask.name)
+                .is_ok_and(|tool| visibility::missing_scopes(context, &tool).is_empty()),
+            Method::ReadResource => {
+                visibility::see_resource(context, &self.catalog, &view, &ask.name).is_ok()
             }
+            Method::GetPrompt => visibility::see_prompt(context, &view, &ask.name).is_ok(),
+            // These ask for nothing and so have no retry.
+            _ => false,
         }
     }
 
@@ -200,14 +205,24 @@ impl Pipeline {
         let ready = self.admitted(call, record)?;
         let round = self.rounds.open(call, &ready.errand).await?;
         record.continues(round.first_call());
-        let recorded = self
-            .auditor
+        let recorded = self.recorded(record).await?;
+        call.events.started();
+        let cleaned = self
+            .conversed(call, &ready, round, &recorded, record)
+            .await
+            .map(|clean| self.with_our_uris(call, ready.errand.upstream(), clean));
+        Ok(self.finished(recorded, record, cleaned).await)
+    }
+
+    /// Puts the request on record, where the operator wants it there.
+    async fn recorded(&self, record: &Record) -> Result<Recorded, Refusal> {
+        if !record.is_kept() {
+            return Ok(Auditor::waive(record.facts()));
+        }
+        self.auditor
             .start(record.facts(), record.durability())
             .await
-            .map_err(Refusal::AuditUnavailable)?;
-        call.events.started();
-        let cleaned = self.conversed(call, &ready, round, &recorded, record).await;
-        Ok(self.finished(recorded, record, cleaned).await)
+            .map_err(Refusal::AuditUnavailable)
     }
 
     /// Everything that can refuse before anything is dispatched.
@@ -215,6 +230,7 @@ impl Pipeline {
         let admission = self.limits.admit(&call.context, Cost::Call)?;
         match call.ask.method {
             Method::CallTool => self.admitted_tool(call, admission, record),
+            _ => self.admitted_reading(call, admission, record),
         }
     }
 
@@ -243,7 +259,7 @@ impl Pipeline {
             arguments::check_headers(&tool, arguments.as_ref(), headers)?;
         }
         let valid: ValidCall = arguments::check(&tool, arguments)?;
-        record.keep_arguments(&valid, &self.sanitizer, context.rules());
+        record.keep_arguments(valid.arguments(), &self.sanitizer, context.rules());
         Ok(Ready {
             errand: Errand::of_tool(&valid),
             tool: Some(tool),
@@ -288,6 +304,9 @@ impl Pipeline {
     async fn refuse(&self, record: &Record, refusal: Refusal) -> (Refusal, Option<AuditReceipt>) {
         if matches!(refusal, Refusal::AuditUnavailable(_)) {
             return (refusal, None);
+        }
+        if !record.is_kept() {
+            return (refusal, Some(Auditor::not_required()));
         }
         let finish = Finish {
             outcome: Outcome::Refused(refusal.step()),

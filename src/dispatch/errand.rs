@@ -4,16 +4,18 @@
 use std::time::Duration;
 
 use crate::arguments::ValidCall;
+use crate::catalog::{Item, Place};
 use crate::ids::UpstreamId;
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, Method};
+use crate::visibility::Visible;
 
 /// One request to one upstream.
 #[derive(Clone, Debug)]
 pub struct Errand {
     pub(super) upstream: UpstreamId,
     pub(super) method: Method,
-    pub(super) name: String,
+    pub(super) name: Option<String>,
     pub(super) params: Json,
     pub(super) param_headers: Vec<(String, String)>,
     pub(super) timeout: Option<Duration>,
@@ -28,7 +30,7 @@ impl Errand {
         Self {
             upstream: tool.upstream.clone(),
             method: Method::CallTool,
-            name: tool.own_name.to_string(),
+            name: Some(tool.own_name.to_string()),
             params: ObjectBuilder::new()
                 .text("name", &tool.own_name)
                 .json("arguments", call.arguments())
@@ -37,6 +39,68 @@ impl Errand {
             timeout: tool.rule.timeout,
             may_repeat: tool.may_repeat(),
             shown: tool.exposed.to_string(),
+        }
+    }
+
+    /// The reading of a resource. `params` are the caller's: what is not the
+    /// gateway's to change goes on as it came.
+    pub fn of_resource(place: &Visible<Place>, params: &Json) -> Self {
+        let params = params.with_member("uri", &Json::from_text(&place.own));
+        let name = Some(place.own.clone());
+        Self::reading(
+            Method::ReadResource,
+            &place.upstream,
+            name,
+            params,
+            &place.exposed,
+        )
+    }
+
+    /// The getting of a prompt.
+    pub fn of_prompt(prompt: &Visible<Item>, params: &Json) -> Self {
+        let params = params.with_member("name", &Json::from_text(&prompt.own));
+        let name = Some(prompt.own.clone());
+        Self::reading(
+            Method::GetPrompt,
+            &prompt.upstream,
+            name,
+            params,
+            &prompt.exposed,
+        )
+    }
+
+    /// The completion of an argument of a prompt or a template, which `key` (`name`
+    /// or `uri`) names in the reference.
+    pub fn of_completion(item: &Visible<Item>, key: &str, params: &Json) -> Self {
+        let reference = params.get("ref").unwrap_or_else(Json::empty_object);
+        let reference = reference.with_member(key, &Json::from_text(&item.own));
+        let params = params.with_member("ref", &reference);
+        Self::reading(
+            Method::Complete,
+            &item.upstream,
+            None,
+            params,
+            &item.exposed,
+        )
+    }
+
+    /// What only reads may be sent again when nobody knows whether it was executed.
+    fn reading(
+        method: Method,
+        upstream: &UpstreamId,
+        name: Option<String>,
+        params: Json,
+        shown: &str,
+    ) -> Self {
+        Self {
+            upstream: upstream.clone(),
+            method,
+            name,
+            params,
+            param_headers: Vec::new(),
+            timeout: None,
+            may_repeat: true,
+            shown: shown.to_owned(),
         }
     }
 

@@ -8,11 +8,11 @@ use futures_util::future::join_all;
 
 use crate::pipeline::Refusal;
 use crate::protocol::json::ArrayBuilder;
-use crate::protocol::{Json, Message, Method, RequestId, RequestMeta, Version};
+use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
 
 use super::answers::Reply;
 use super::session::Session;
-use super::{Answer, Inbound, Server, call, era, legacy, lowering};
+use super::{Answer, Inbound, Server, call, era, legacy};
 
 /// Most members of a batch.
 const MOST: usize = 20;
@@ -94,14 +94,14 @@ async fn one(
     };
     match Message::read(&member) {
         Ok(Message::Request(request)) => {
-            let Some(method) = Method::parse(&request.method) else {
+            if !legacy::run_here(&request.method) {
                 return Some(legacy::method(server, inbound, &request, session).await);
-            };
+            }
             let meta = RequestMeta::of(request.params.as_ref());
-            let caller = legacy::caller(method, session, inbound, &request, bytes);
-            let lower = lowering::result(session.version);
+            let caller = legacy::caller(session, inbound, &request, bytes);
+            let manner = legacy::manner(session.version);
             Some(
-                match call::start(server, inbound.again(), request, meta, caller, lower) {
+                match call::start(server, inbound.again(), request, meta, caller, manner) {
                     Ok(running) => running.reply().await,
                     Err(refused) => refused.await,
                 },

@@ -14,10 +14,10 @@ use tracing::Instrument as _;
 use crate::ids::SessionId;
 use crate::pipeline::{Asking, Attempt, Call, CallEvent, event_channel};
 use crate::protocol::{
-    ClientCapabilities, Json, LogLevel, Method, Request, RequestMeta, Version, notification_message,
+    ClientCapabilities, Json, LogLevel, Request, RequestMeta, Version, notification_message,
 };
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::inflight::Entry;
 use super::questions::Questions;
 use super::{Answer, Inbound, Messages, Server, era, routed};
@@ -27,8 +27,6 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the eras differ in.
 pub(super) struct Caller {
-    /// What is asked to be done.
-    pub(super) method: Method,
     /// What the record says of the request.
     pub(super) attempt: Attempt,
     /// The session that it is in (legacy).
@@ -57,16 +55,16 @@ pub(super) async fn post(
     request: Request,
     meta: RequestMeta,
     caller: Caller,
-    lower: fn(Json) -> Json,
+    manner: Manner,
 ) -> Answer {
     let stream = inbound.accept.stream;
     if caller.asking == Asking::Rounds
-        && let Ok(ask) = era::ask(caller.method, &request)
+        && let Ok(ask) = era::ask(&request)
         && let Some(answer) = routed::retry(server, &inbound, &ask, &request).await
     {
         return answer;
     }
-    match start(server, inbound, request, meta, caller, lower) {
+    match start(server, inbound, request, meta, caller, manner) {
         Ok(running) => running.answer(stream).await,
         Err(refused) => refused.await.into(),
     }
@@ -93,19 +91,24 @@ pub(super) fn start(
     request: Request,
     mut meta: RequestMeta,
     caller: Caller,
-    lower: fn(Json) -> Json,
+    manner: Manner,
 ) -> Result<Running, Refused> {
-    let ask = match era::ask(caller.method, &request) {
+    let ask = match era::ask(&request) {
         Ok(ask) => ask,
         Err(refusal) => {
             let server = Arc::clone(server);
             return Err(Box::pin(async move {
-                let name = era::called_name(&request);
-                let refusal = server
-                    .pipeline
-                    .refuse_unread(&caller.attempt, &inbound.context, name.as_deref(), refusal)
-                    .await;
-                answers::of_refusal(Some(&request.id), refusal, lower)
+                let refusal = if request.method == "tools/call" {
+                    let name = era::called_name(&request);
+                    let name = name.as_deref();
+                    let pipeline = &server.pipeline;
+                    pipeline
+                        .refuse_unread(&caller.attempt, &inbound.context, name, refusal)
+                        .await
+                } else {
+                    refusal
+                };
+                answers::of_refusal(Some(&request.id), refusal, manner)
             }));
         }
     };
@@ -146,7 +149,7 @@ pub(super) fn start(
         Arc::clone(server),
         call,
         request,
-        lower,
+        manner,
         (entry, again),
         finished,
     );
@@ -168,7 +171,7 @@ async fn run(
     server: Arc<Server>,
     call: Call,
     request: Request,
-    lower: fn(Json) -> Json,
+    manner: Manner,
     (entry, again): (Option<Entry>, Option<Inbound>),
     finished: oneshot::Sender<Reply>,
 ) {
@@ -178,7 +181,7 @@ async fn run(
         server.waiting.keep(result.json(), again);
     }
     // A caller that hung up does not hear it; the record has it.
-    let _ = finished.send(answers::of_call(&request.id, answered, lower));
+    let _ = finished.send(answers::of_call(&request.id, answered, manner));
 }
 
 /// What a running call says next.

@@ -13,12 +13,15 @@ use crate::protocol::{
 };
 use crate::upstream::CallerKey;
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller, Within};
 use super::journal::Position;
 use super::questions::Questions;
 use super::session::{Session, SessionFault};
-use super::{Answer, Inbound, Server, era, listen, lists, lowering, modern, relay, routed};
+use super::{
+    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, relay, routed,
+    subscriptions,
+};
 
 /// What a legacy client is told when it comes without a session, or with one that is no longer known.
 impl From<SessionFault> for Reply {
@@ -67,11 +70,7 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
         capabilities.as_ref(),
         client.as_deref(),
     );
-    let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new()
-        .json("tools", &tools)
-        .json("logging", &Json::empty_object())
-        .build();
+    let capabilities = capabilities::of(server, &inbound.context, Era::Legacy);
     let result = ObjectBuilder::new()
         .text("protocolVersion", version.as_str())
         .json("capabilities", &capabilities)
@@ -125,13 +124,13 @@ pub(super) async fn request(
         Ok(session) => session,
         Err(reply) => return with_id(reply, &request).into(),
     };
-    if let Some(method) = Method::parse(&request.method) {
-        let mut caller = caller(method, &session, &inbound, &request, bytes);
+    if run_here(&request.method) {
+        let mut caller = caller(&session, &inbound, &request, bytes);
         if inbound.accept.stream {
             caller.asking = Asking::Beside;
         }
-        let lower = lowering::result(session.version);
-        return call::post(server, inbound, request, meta, caller, lower).await;
+        let manner = manner(session.version);
+        return call::post(server, inbound, request, meta, caller, manner).await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
@@ -139,7 +138,6 @@ pub(super) async fn request(
 /// What the record and the upstream are told of a request in this session. It cannot
 /// be asked for anything unless its answer may be a stream.
 pub(super) fn caller(
-    method: Method,
     session: &Session,
     inbound: &Inbound,
     request: &Request,
@@ -149,7 +147,6 @@ pub(super) fn caller(
     attempt.client_info.clone_from(&session.client);
     attempt.caller = CallerKey(session.caller_key(inbound.context.principal().key().as_bytes()));
     Caller {
-        method,
         attempt,
         within: Some(Within {
             session: session.id,
@@ -162,7 +159,13 @@ pub(super) fn caller(
     }
 }
 
-/// Every method but `tools/call`.
+/// Whether an upstream is asked for the method. Tasks of the extension belong to
+/// the modern era.
+pub(super) fn run_here(method: &str) -> bool {
+    Method::parse(method).is_some_and(|method| !method.is_of_tasks())
+}
+
+/// Every method that no upstream is asked for.
 pub(super) async fn method(
     server: &Server,
     inbound: &Inbound,
@@ -176,14 +179,25 @@ pub(super) async fn method(
         "ping" => Ok(Json::empty_object()),
         "tools/list" => lists::tools(server, &inbound.context, request, session.version),
         "logging/setLevel" => set_level(server, inbound, request, session).await,
+        "resources/subscribe" => {
+            subscriptions::change(server, inbound, request, session, true).await
+        }
+        "resources/unsubscribe" => {
+            subscriptions::change(server, inbound, request, session, false).await
+        }
         "initialize" => Err(Refusal::InvalidRequest(
             "the session is open already".to_owned(),
         )),
-        method => return answers::unknown_method(&request.id, method, false),
+        method => match lists::family(method) {
+            Some(family) => {
+                lists::items(server, &inbound.context, request, session.version, family)
+            }
+            None => return answers::unknown_method(&request.id, method, false),
+        },
     };
     match outcome {
         Ok(result) => Reply::result(&request.id, &result),
-        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, |json| json),
+        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, Manner::plain(Era::Legacy)),
     }
 }
 
@@ -399,4 +413,12 @@ fn with_id(reply: Reply, request: &Request) -> Reply {
         .body
         .map(|body| body.with_member("id", request.id.json()));
     Reply { body, ..reply }
+}
+
+/// How answers are written for a revision.
+pub(super) fn manner(version: Version) -> Manner {
+    Manner {
+        era: Era::Legacy,
+        lower: lowering::result(version),
+    }
 }

@@ -257,7 +257,10 @@ fn heard_of_session(server: &Server, kind: &str, session: SessionId, message: &J
                 server.questions.progress(session, &request, params);
             }
         }
-        "session_changed" => server.sessions.forget(session),
+        "session_changed" => {
+            server.sessions.forget(session);
+            server.listeners.poke(session);
+        }
         "session_ended" => {
             server.sessions.ended(session);
             server.listeners.close(session);

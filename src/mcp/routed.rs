@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::ids::{ReplicaId, SessionId};
 use crate::pipeline::{Ask, Owner};
 use crate::protocol::json::ObjectBuilder;
-use crate::protocol::{Json, Method, Request, RequestMeta, Version, codes};
+use crate::protocol::{Json, Request, RequestMeta, Version, codes};
 
 use super::answers::Reply;
 use super::journal::Position;
@@ -159,7 +159,7 @@ pub(super) fn go_on(server: &Arc<Server>, mut line: Beginning, request: Request)
         let params = request.params.as_ref();
         let state = params.and_then(|params| params.get("requestState"));
         let inbound = state.and_then(|state| server.waiting.0.get(&key(&state)));
-        let method = Method::parse(&request.method);
+        let method = modern::run_here(&request.method);
         let (Some(inbound), Some(method)) = (inbound, method) else {
             line.say(&said("gone", &Json::empty_object())).await;
             return;
@@ -170,9 +170,9 @@ pub(super) fn go_on(server: &Arc<Server>, mut line: Beginning, request: Request)
             .params
             .as_ref()
             .map_or(0, |params| params.as_str().len());
-        let caller = modern::caller(method, modern::attempt(&inbound, &meta, bytes), &meta);
-        let lower = modern::complete;
-        let started = call::start(&server, inbound.again(), request, meta, caller, lower);
+        let caller = modern::caller(modern::attempt(&inbound, &meta, bytes), &meta);
+        let manner = modern::manner(method);
+        let started = call::start(&server, inbound.again(), request, meta, caller, manner);
         let reply = match started {
             Ok(mut running) => loop {
                 let next = tokio::select! {

@@ -2,7 +2,8 @@
 //! facts, bound to the principal, that any replica opens. What changes is rows,
 //! kept here for a while after they were read.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -57,6 +58,8 @@ pub(super) struct Session {
     pub(super) log_level: LogLevel,
     /// What the client declared that it can do.
     pub(super) capabilities: ClientCapabilities,
+    /// The URIs of resources that the client wants to hear of.
+    pub(super) subscriptions: Arc<BTreeSet<String>>,
 }
 
 impl Session {
@@ -88,14 +91,15 @@ struct Facts {
 }
 
 /// What changes of a session, as it was read last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     ended: bool,
     log_level: Option<LogLevel>,
+    subscriptions: Arc<BTreeSet<String>>,
 }
 
 /// A state, and since when it is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     state: State,
     since: Instant,
@@ -183,6 +187,7 @@ impl Sessions {
             client: facts.client,
             log_level,
             capabilities: ClientCapabilities::new(capabilities_of(facts.capabilities)),
+            subscriptions: state.subscriptions,
         })
     }
 
@@ -191,8 +196,11 @@ impl Sessions {
     /// for the caller, and no request waits for the database again and again.
     async fn state(&self, tenant: &TenantId, id: SessionId) -> State {
         let known = self.states.get(&id);
-        if let Some(known) = known.filter(|known| known.since.elapsed() < BELIEVED) {
-            return known.state;
+        if let Some(known) = known
+            .as_ref()
+            .filter(|known| known.since.elapsed() < BELIEVED)
+        {
+            return known.state.clone();
         }
         let last = known.map(|known| known.state).unwrap_or_default();
         if self.is_left_alone() {
@@ -202,7 +210,7 @@ impl Sessions {
         let reading = tokio::spawn(read(self.store.clone(), tenant.clone(), id));
         let fault = match timeout(READ_PATIENCE, reading).await {
             Ok(Ok(Ok(state))) => {
-                self.remember(id, state);
+                self.remember(id, state.clone());
                 return state;
             }
             Ok(Ok(Err(fault))) => fault.to_string(),
@@ -249,8 +257,42 @@ impl Sessions {
             State {
                 log_level: Some(level),
                 ended: false,
+                subscriptions: Arc::clone(&session.subscriptions),
             },
         );
+    }
+
+    /// Adds a subscription to the session's, or removes it.
+    pub(super) async fn set_subscription(
+        &self,
+        tenant: &TenantId,
+        session: &Session,
+        uri: &str,
+        subscribe: bool,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let kept = self
+            .store
+            .update_subscription(tenant, session.id, uri, subscribe, now)
+            .await?;
+        self.remember(
+            session.id,
+            State {
+                log_level: Some(session.log_level),
+                ended: false,
+                subscriptions: Arc::new(kept.into_iter().collect()),
+            },
+        );
+        Ok(())
+    }
+
+    /// What a session has subscribed to, as far as it can be known now.
+    pub(super) async fn subscriptions(
+        &self,
+        tenant: &TenantId,
+        id: SessionId,
+    ) -> Arc<BTreeSet<String>> {
+        self.state(tenant, id).await.subscriptions
     }
 
     /// Ends the session for every replica.
@@ -266,7 +308,7 @@ impl Sessions {
     pub(super) fn ended(&self, id: SessionId) {
         let ended = State {
             ended: true,
-            log_level: None,
+            ..State::default()
         };
         self.remember(id, ended);
     }
@@ -280,9 +322,13 @@ impl Sessions {
 async fn read(store: Store, tenant: TenantId, id: SessionId) -> Result<State, StoreError> {
     let ended = store.find_tombstone(&tenant, id).await?.is_some();
     let row = store.find_session_state(&tenant, id).await?;
+    let (log_level, subscriptions) = row
+        .map(|row| (row.log_level, row.subscriptions))
+        .unwrap_or_default();
     Ok(State {
         ended,
-        log_level: row.and_then(|row| row.log_level),
+        log_level,
+        subscriptions: Arc::new(subscriptions.into_iter().collect()),
     })
 }
 

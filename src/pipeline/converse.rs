@@ -21,7 +21,7 @@ use super::exchange::{Exchange, Turn};
 use super::parking::Parked;
 use super::record::Record;
 use super::rounds::Round;
-use super::{Asking, Call, Pipeline, Ready, Refusal, input, result};
+use super::{Asking, Call, Pipeline, Ready, Refusal, input, reading, result};
 
 /// So often may an upstream ask for input before one answer, where the gateway
 /// brings the input back itself.
@@ -113,7 +113,7 @@ impl<'a> Talk<'a> {
             }
         }
         self.record.upstream_failed("asked for input without end");
-        result::told(
+        result::say(
             self.call.ask.method,
             "The server asks for more input again and again and was given up. Do not retry.",
         )
@@ -235,7 +235,7 @@ impl<'a> Talk<'a> {
     ) -> Result<CleanResult, Refusal> {
         let Some(state) = state else {
             self.record.upstream_failed("its state could not be kept");
-            return result::told(
+            return result::say(
                 self.call.ask.method,
                 "What the server needs to go on could not be kept. The call may have run; retry shortly.",
             );
@@ -247,7 +247,7 @@ impl<'a> Talk<'a> {
     /// The exchange that the retry is for is gone.
     fn lost(&mut self) -> Result<CleanResult, Refusal> {
         self.record.interrupted();
-        result::told(
+        result::say(
             self.call.ask.method,
             "The call was interrupted while it waited for input, and may have run in part. Check before repeating it.",
         )
@@ -271,7 +271,13 @@ impl<'a> Talk<'a> {
                 message,
                 data,
             }) => self.url_required(message, data).await,
-            fault => result::failed(self, fault),
+            DispatchFault::Upstream(UpstreamError::Rpc { code, .. })
+                if code == codes::MISSING_CLIENT_CAPABILITY =>
+            {
+                result::failed(self, fault)
+            }
+            fault if self.ready.tool.is_some() => result::failed(self, fault),
+            fault => reading::failed(self, fault),
         }
     }
 }

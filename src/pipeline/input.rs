@@ -76,7 +76,7 @@ impl Talk<'_> {
         let method = self.call.ask.method;
         if self.call.asking == Asking::Not || !method.may_ask() {
             self.record.upstream_failed("asked for input");
-            return Flow::Answer(result::told(
+            return Flow::Answer(result::say(
                 method,
                 "The server asks for input, and this client cannot be asked while it waits (it takes no event streams). Do not retry.",
             ));
@@ -85,7 +85,7 @@ impl Talk<'_> {
         let Some(required) = required else {
             self.record
                 .upstream_failed("asked for input in a form that is not known");
-            return Flow::Answer(result::told(
+            return Flow::Answer(result::say(
                 method,
                 "The server asks for input in a form that is not known. Do not retry; tell the operator.",
             ));
@@ -122,7 +122,7 @@ impl Talk<'_> {
             if key.as_str() != request.key {
                 self.record
                     .upstream_failed("asked for input under a key that is none");
-                return Err(result::told(
+                return Err(result::say(
                     self.call.ask.method,
                     "The server asks for input under a name that may not pass. Do not retry; tell the operator.",
                 ));
@@ -209,7 +209,7 @@ impl Talk<'_> {
             "The server needs an answer to its {} request, and the client gave none. Do not retry unless the user agrees.",
             method.as_str()
         );
-        result::told(self.call.ask.method, &words)
+        result::say(self.call.ask.method, &words)
     }
 
     /// The caller lacks a capability that the upstream needs.
@@ -223,7 +223,7 @@ impl Talk<'_> {
                     "The server needs something that this client did not declare: {}. Do not retry with this client.",
                     needed.as_str()
                 );
-                result::told(self.call.ask.method, &words)
+                result::say(self.call.ask.method, &words)
             }
         }
     }

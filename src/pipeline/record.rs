@@ -6,13 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::arguments::ValidCall;
 use crate::audit::{ArgumentsRecord, CallFacts, Finish, Outcome};
 use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
-use crate::protocol::{Era, Json, Version};
+use crate::protocol::{Era, Json, Method, Version};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
 use crate::telemetry::metrics::{CallOutcome, Metrics};
 use crate::tenancy::{TenantContext, TenantRules};
@@ -59,12 +58,41 @@ pub(super) struct Record {
     /// The outcome where it is not told by the result itself.
     special: Option<(Outcome, String)>,
     tool: Option<(UpstreamId, ToolName)>,
+    /// Whether it is a tool's, which is always on record and timed by itself.
+    of_tool: bool,
+    /// Whether the operator wants it on record.
+    kept: bool,
 }
 
 impl Record {
     /// Opens the record of a readable call.
     pub(super) fn open(call: &Call, clock: &dyn Clock) -> Self {
-        Self::of_unread(&call.attempt, &call.context, Some(&call.ask.name), clock)
+        let ask = &call.ask;
+        if ask.method == Method::CallTool {
+            return Self::of_unread(&call.attempt, &call.context, Some(&ask.name), clock);
+        }
+        // No tool has a name with a slash and a space in it.
+        let name = format!("{} {}", ask.method.as_str(), ask.name);
+        let mut record = Self::of_unread(&call.attempt, &call.context, Some(&name), clock);
+        let methods = record.audit.methods.unwrap_or_default();
+        record.of_tool = false;
+        record.kept = match ask.method {
+            Method::ReadResource => methods.resources_read,
+            Method::GetPrompt => methods.prompts_get,
+            Method::Complete => methods.completion_complete,
+            _ => true,
+        };
+        record
+    }
+
+    /// Whether the operator wants it on record.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// The upstream of something that is no tool is known now.
+    pub(super) fn name_upstream(&mut self, upstream: &UpstreamId) {
+        self.facts.upstream = Some(upstream.clone());
     }
 
     /// Opens the record of a request that names a tool, or none.
@@ -110,6 +138,8 @@ impl Record {
             findings: Findings::default(),
             special: None,
             tool: None,
+            of_tool: true,
+            kept: true,
         }
     }
 
@@ -126,25 +156,31 @@ impl Record {
     /// The arguments as the operator wants them kept.
     pub(super) fn keep_arguments(
         &mut self,
-        call: &ValidCall,
+        arguments: &Json,
         sanitizer: &Sanitizer,
         rules: &TenantRules,
     ) {
-        self.facts.arguments = kept(self.arguments, call.arguments(), sanitizer, rules);
+        if self.kept {
+            self.facts.arguments = kept(self.arguments, arguments, sanitizer, rules);
+        }
     }
 
     /// The arguments of a call that was refused. Where the tool is not known, its
     /// rules are not either: no more than the digest is kept, and hidden and
     /// missing tools read alike.
     pub(super) fn keep_refused(&mut self, call: &Call, sanitizer: &Sanitizer) {
-        let Some(arguments) = &call.ask.param("arguments") else {
+        let arguments = match call.ask.method {
+            Method::CallTool => call.ask.param("arguments"),
+            _ => Some(call.ask.params.clone()),
+        };
+        let Some(arguments) = arguments.filter(|_| self.kept) else {
             return;
         };
         let mode = match self.arguments {
             ArgumentsMode::Redacted if self.tool.is_none() => ArgumentsMode::Digest,
             mode => mode,
         };
-        self.facts.arguments = kept(mode, arguments, sanitizer, call.context.rules());
+        self.facts.arguments = kept(mode, &arguments, sanitizer, call.context.rules());
     }
 
     pub(super) fn facts(&self) -> &CallFacts {
@@ -263,7 +299,9 @@ impl Record {
             Some((upstream, tool)) => metrics
                 .tool(upstream, tool)
                 .record(word, self.begun.elapsed()),
-            None => metrics.unresolved_call(word, self.begun.elapsed()),
+            None if self.of_tool => metrics.unresolved_call(word, self.begun.elapsed()),
+            // The others are timed with all methods.
+            None => {}
         }
         for (label, finding) in self.all_findings(outcome).iter() {
             metrics.findings(label, finding.count);

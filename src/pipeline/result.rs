@@ -49,7 +49,7 @@ pub(super) fn kept_back(talk: &mut Talk<'_>, unclean: Unclean) -> Result<CleanRe
             )
         }
     };
-    told(talk.call.ask.method, &words)
+    say(talk.call.ask.method, &words)
 }
 
 /// A result that breaks its output schema becomes an error that keeps the text
@@ -103,12 +103,12 @@ pub(super) fn failed(talk: &mut Talk<'_>, fault: DispatchFault) -> Result<CleanR
         DispatchFault::Upstream(UpstreamError::TimedOut) => {
             talk.record.timed_out();
             let fault = DispatchFault::Upstream(UpstreamError::TimedOut);
-            told(method, &words(&fault, &talk.ready.errand))
+            say(method, &words_about(&fault, &talk.ready.errand))
         }
         other => {
             talk.record.upstream_failed(&other.to_string());
             let text = words_of(talk, other);
-            told(method, &text)
+            say(method, &text)
         }
     }
 }
@@ -129,7 +129,7 @@ pub(super) fn rpc(
             | codes::UNSUPPORTED_PROTOCOL_VERSION
             | codes::MISSING_CLIENT_CAPABILITY,
             _,
-        ) => told(
+        ) => say(
             talk.call.ask.method,
             &format!(
                 "The server behind {} and this gateway do not understand each other ({}). Do not retry; tell the operator.",
@@ -138,14 +138,19 @@ pub(super) fn rpc(
             ),
         ),
         (code, _) => Err(Refusal::Upstream {
-            code: if is_reserved(code) {
-                codes::INTERNAL_ERROR
-            } else {
-                code
-            },
+            code: told(code),
             message: error.message,
             data: error.data,
         }),
+    }
+}
+
+/// An upstream's code as callers may see it.
+pub(super) fn told(code: i64) -> i64 {
+    if is_reserved(code) {
+        codes::INTERNAL_ERROR
+    } else {
+        code
     }
 }
 
@@ -154,9 +159,7 @@ fn is_reserved(code: i64) -> bool {
     (-32099..=-32000).contains(&code)
 }
 
-fn words(fault: &DispatchFault, errand: &Errand) -> String {
-    let name = errand.shown();
-    let source = errand.upstream().as_str();
+pub(super) fn words(fault: &DispatchFault, name: &str, source: &str) -> String {
     match fault {
         DispatchFault::CircuitOpen { retry_after } => format!(
             "The server \"{source}\" behind {name} failed repeatedly and is left alone for now. Nothing was run. Retry in {} s, or go on without it.",
@@ -221,9 +224,13 @@ fn status_words(status: u16, retry_after: Option<Duration>, name: &str, source: 
     format!("The server \"{source}\" behind {name} answered with HTTP status {status}. {advice}.")
 }
 
+fn words_about(fault: &DispatchFault, errand: &Errand) -> String {
+    words(fault, errand.shown(), errand.upstream().as_str())
+}
+
 /// The words, and what the upstream said, cleaned and short.
 fn words_of(talk: &mut Talk<'_>, fault: DispatchFault) -> String {
-    let mut text = words(&fault, &talk.ready.errand);
+    let mut text = words_about(&fault, &talk.ready.errand);
     if let DispatchFault::Upstream(UpstreamError::Status { excerpt, .. }) = fault {
         let excerpt = talk.pipeline.sanitizer.excerpt(excerpt, EXCERPT);
         talk.record.found(excerpt.findings().clone());
@@ -236,9 +243,12 @@ fn words_of(talk: &mut Talk<'_>, fault: DispatchFault) -> String {
 }
 
 /// Words of ours in place of an answer: for a tool a result that the model reads.
-pub(super) fn told(method: Method, words: &str) -> Result<CleanResult, Refusal> {
+pub(super) fn say(method: Method, words: &str) -> Result<CleanResult, Refusal> {
     match method {
         Method::CallTool => Ok(tool_error(words)),
+        _ => Err(Refusal::Failed {
+            text: words.to_owned(),
+        }),
     }
 }
 

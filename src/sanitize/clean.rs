@@ -56,6 +56,12 @@ impl CleanResult {
         &self.findings
     }
 
+    /// The same result in another form, made of its own cleaned parts.
+    #[must_use]
+    pub fn with_json(self, json: Json) -> Self {
+        Self { json, ..self }
+    }
+
     /// The result, taken out.
     pub fn into_json(self) -> Json {
         self.json

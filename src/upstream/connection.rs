@@ -269,8 +269,8 @@ impl Connection {
     fn said(&self, said: &Said) {
         let waiting = self.lock();
         let ears = match said {
-            Said::ListChanged => {
-                self.changes.bump();
+            Said::ListChanged | Said::Updated(_) => {
+                self.changes.take(said);
                 return;
             }
             Said::Progress {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
 use super::asking::Asks;
 use super::patience::Patience;
@@ -13,21 +13,64 @@ use crate::protocol::{
     meta,
 };
 
-/// Counts what makes an upstream's lists worth reading again.
+/// Word of resources that waits for a slow reader.
+const BACKLOG: usize = 256;
+
+/// What a server says of single resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The resource of this URI changed.
+    Updated(String),
+    /// It knows of no subscription any more.
+    Forgotten,
+}
+
+/// Counts what makes an upstream's lists worth reading again, and hands on its word
+/// of single resources.
 #[derive(Clone, Debug)]
-pub(super) struct Changes(Arc<watch::Sender<u64>>);
+pub(super) struct Changes {
+    count: Arc<watch::Sender<u64>>,
+    news: broadcast::Sender<News>,
+}
 
 impl Changes {
     pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        Self {
+            count: Arc::new(watch::Sender::new(0)),
+            news: broadcast::Sender::new(BACKLOG),
+        }
     }
 
     pub(super) fn bump(&self) {
-        self.0.send_modify(|count| *count = count.wrapping_add(1));
+        self.count
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+        self.count.subscribe()
+    }
+
+    /// Hands word of a resource on, if anybody listens.
+    pub(super) fn tell(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    pub(super) fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// Takes what is about no request in flight; false where it is.
+    pub(super) fn take(&self, said: &Said) -> bool {
+        match said {
+            Said::ListChanged => self.bump(),
+            Said::Updated(uri) => self.tell(News::Updated(uri.clone())),
+            Said::Progress { .. }
+            | Said::Log { .. }
+            | Said::ElicitationComplete(_)
+            | Said::TakenBack(_)
+            | Said::Other => return false,
+        }
+        true
     }
 }
 
@@ -114,7 +157,7 @@ impl Ear {
                 .asks
                 .is_some()
                 .then(|| UpstreamEvent::ElicitationComplete(params.clone())),
-            Said::ListChanged | Said::TakenBack(_) | Said::Other => None,
+            Said::ListChanged | Said::Updated(_) | Said::TakenBack(_) | Said::Other => None,
         }
     }
 
@@ -147,12 +190,14 @@ pub(super) enum Said {
         /// The params without a subscription id.
         params: Json,
     },
-    /// The list of tools changed.
+    /// A list changed.
     ListChanged,
     /// What the user was sent to a URL for is done.
     ElicitationComplete(Json),
     /// The server does not want its own request with this id answered any more.
     TakenBack(String),
+    /// The resource of this URI changed.
+    Updated(String),
     /// Nothing of use here.
     Other,
 }
@@ -182,7 +227,14 @@ impl Said {
                     .and_then(|level| LogLevel::parse(&level.string()?));
                 level.map_or(Self::Other, |level| Self::Log { level, params })
             }
-            "notifications/tools/list_changed" => Self::ListChanged,
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => Self::ListChanged,
+            "notifications/resources/updated" => {
+                let uri = params().get("uri");
+                let uri = uri.as_ref().and_then(Json::string);
+                uri.map_or(Self::Other, |uri| Self::Updated(uri.into_owned()))
+            }
             "notifications/elicitation/complete" => Self::ElicitationComplete(params()),
             "notifications/cancelled" => {
                 let id = params().get("requestId").and_then(RequestId::new);
@@ -225,14 +277,12 @@ pub(super) async fn hear(
         Message::Request(request) => Ok(Heard::Asked(request)),
         Message::Notification(notification) => {
             let said = Said::of(&notification);
-            match &said {
-                Said::ListChanged => changes.bump(),
-                Said::TakenBack(id) => ear.take_back(id),
-                said => {
-                    if let Some(event) = ear.event(said) {
-                        ear.send(event).await;
-                    }
-                }
+            if changes.take(&said) {
+                // It is about no request.
+            } else if let Said::TakenBack(id) = &said {
+                ear.take_back(id);
+            } else if let Some(event) = ear.event(&said) {
+                ear.send(event).await;
             }
             Ok(Heard::Nothing)
         }

@@ -3,26 +3,29 @@
 //!
 //! Knows nothing of tools, tenants or limits; credentials come with each request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::{Mutex, broadcast, mpsc, watch};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::hearing::{Changes, Line};
+use super::hearing::{Changes, Line, News};
 use super::link::{Link, Reading, header_of};
-use super::listen::Listening;
+use super::listen::{Listening, lock};
 use super::patience::Patience;
 use super::profile::Profile;
 use super::sessions::Sessions;
+use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
 use super::{
-    CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest, legacy, modern, probe,
+    Abilities, CallerKey, Credential, EventSender, Upstream, UpstreamError, UpstreamRequest,
+    legacy, modern, probe,
 };
 use crate::clock::SharedClock;
 use crate::config;
@@ -48,8 +51,12 @@ pub(super) struct Http {
     pub(super) listening: Listening,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
+    /// Resources to be heard of (modern).
+    pub(super) wanted: watch::Sender<BTreeSet<String>>,
+    /// Resources that the gateway's own session has subscribed to (legacy).
+    pub(super) subscribed: std::sync::Mutex<BTreeSet<String>>,
     gate: Gate,
-    profile: ArcSwapOption<Profile>,
+    pub(super) profile: ArcSwapOption<Profile>,
     probing: Mutex<Option<Failure>>,
     ids: AtomicI64,
 }
@@ -103,6 +110,8 @@ impl HttpUpstream {
             listening: Listening::default(),
             tasks: TaskTracker::new(),
             stop: stop.clone(),
+            wanted: watch::Sender::default(),
+            subscribed: std::sync::Mutex::default(),
             gate: Gate::new(config.concurrent),
             profile: ArcSwapOption::empty(),
             probing: Mutex::new(None),
@@ -143,8 +152,51 @@ impl Upstream for HttpUpstream {
         })
     }
 
+    fn abilities(&self) -> Abilities {
+        let profile = self.http.profile.load();
+        profile
+            .as_ref()
+            .map(|profile| profile.abilities)
+            .unwrap_or_default()
+    }
+
     fn list_changed(&self) -> watch::Receiver<u64> {
         self.http.changes.subscribe()
+    }
+
+    fn news(&self) -> Option<broadcast::Receiver<News>> {
+        Some(self.http.changes.news())
+    }
+
+    fn subscribe(
+        &self,
+        uris: BTreeSet<String>,
+        credential: Option<Credential>,
+    ) -> BoxFuture<'_, Result<(), UpstreamError>> {
+        Box::pin(async move {
+            let profile = self.http.profile.load_full();
+            let profile = profile.ok_or(UpstreamError::Unreachable)?;
+            if profile.era() == Era::Modern {
+                self.http
+                    .wanted
+                    .send_if_modified(|wanted| std::mem::replace(wanted, uris.clone()) != uris);
+                return Ok(());
+            }
+            let had = lock(&self.http.subscribed).clone();
+            for (method, uri) in subscription_steps(&had, &uris) {
+                let mut request = subscription(method, uri);
+                request.credential.clone_from(&credential);
+                let answer = self.request(request, mpsc::channel(1).0).await;
+                settled(answer)?;
+                let mut subscribed = lock(&self.http.subscribed);
+                if method == SUBSCRIBE {
+                    subscribed.insert(uri.clone());
+                } else {
+                    subscribed.remove(uri);
+                }
+            }
+            Ok(())
+        })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
@@ -205,7 +257,7 @@ impl Http {
             Era::Legacy => legacy::call(self, profile, request, line).await,
             Era::Modern => {
                 let result = modern::call(self, request, line).await?;
-                if request.caller == CallerKey::GATEWAY && profile.announces_tools {
+                if request.caller == CallerKey::GATEWAY && profile.abilities.announces() {
                     self.listening.to_server(self, profile, request);
                 }
                 Ok(result)

@@ -125,12 +125,9 @@ pub(super) fn discover(id: i64) -> Bytes {
     own_modern(id, "server/discover", None)
 }
 
-/// `subscriptions/listen` for changes of the list of tools.
-pub(super) fn listen(id: i64) -> Bytes {
-    let filter = ObjectBuilder::new()
-        .boolean("toolsListChanged", true)
-        .build();
-    own_modern(id, "subscriptions/listen", Some(("notifications", &filter)))
+/// `subscriptions/listen` for what this filter says.
+pub(super) fn listen(id: i64, filter: &Json) -> Bytes {
+    own_modern(id, "subscriptions/listen", Some(("notifications", filter)))
 }
 
 /// `initialize` of the newest legacy revision, for a client that can do this.

@@ -16,6 +16,7 @@
 )]
 
 pub(crate) mod answer;
+pub(crate) mod asking;
 pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod config;

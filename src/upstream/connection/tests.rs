@@ -37,7 +37,7 @@ fn stage(limit: usize, version: Version) -> (Arc<Connection>, Peer) {
     );
     connection.greeted(Profile {
         version,
-        announces_tools: false,
+        abilities: crate::upstream::Abilities::default(),
         logs: true,
         sessionless: false,
     });
