@@ -19,6 +19,7 @@ mod lowering;
 mod modern;
 mod questions;
 mod relay;
+mod replies;
 mod routed;
 mod session;
 mod subscriptions;

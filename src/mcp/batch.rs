@@ -12,7 +12,7 @@ use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
 
 use super::answers::Reply;
 use super::session::Session;
-use super::{Answer, Inbound, Server, call, era, legacy};
+use super::{Answer, Inbound, Server, call, era, legacy, replies};
 
 /// Most members of a batch.
 const MOST: usize = 20;
@@ -112,7 +112,7 @@ async fn one(
             None
         }
         Ok(Message::Response(given)) => {
-            legacy::answered(server, session, &given).await;
+            replies::answered(server, session, &given).await;
             None
         }
         Ok(Message::Batch(_)) => Some(refused(None, "a batch may not hold a batch").await),

@@ -9,18 +9,17 @@ use crate::limits::Cost;
 use crate::pipeline::{Asking, Refusal};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{
-    Era, Json, LogLevel, Method, Notification, Request, RequestMeta, Response, Version, codes, meta,
+    Era, Json, LogLevel, Method, Notification, Request, RequestMeta, Response, Version, codes,
 };
 use crate::upstream::CallerKey;
 
 use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller, Within};
 use super::journal::Position;
-use super::questions::Questions;
 use super::session::{Session, SessionFault};
 use super::{
-    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, relay, routed,
-    subscriptions,
+    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, relay, replies,
+    routed, subscriptions,
 };
 
 /// What a legacy client is told when it comes without a session, or with one that is no longer known.
@@ -262,30 +261,10 @@ pub(super) fn hear(server: &Server, session: &Session, notification: &Notificati
         }
         "notifications/progress" => {
             if let Some(params) = params {
-                progressed(server, session, params);
+                replies::progressed(server, session, params);
             }
         }
         _ => {}
-    }
-}
-
-/// The client tells how far it is with what it was asked: the token is the id that
-/// it was asked under.
-fn progressed(server: &Server, session: &Session, params: &Json) {
-    let token = params.get(meta::PROGRESS_TOKEN);
-    let Some(id) = token.as_ref().and_then(Json::string) else {
-        return;
-    };
-    let params = params.without_members(|name| name == meta::PROGRESS_TOKEN);
-    match Questions::owner(&id) {
-        Some(owner) if owner == server.relay.own() => {
-            server.questions.progress(session.id, &id, params);
-        }
-        Some(owner) => {
-            let message = relay::progressed(session.id, &id, &params);
-            server.relay.tell(owner, message);
-        }
-        None => {}
     }
 }
 
@@ -295,26 +274,9 @@ pub(super) async fn response(server: &Server, inbound: &Inbound, given: &Respons
         Ok(session) => session,
         Err(reply) => return reply.into(),
     };
-    answered(server, &session, given).await;
+    replies::answered(server, &session, given).await;
     // One that nobody waits for any more is no fault of the client's.
     Reply::empty(202).into()
-}
-
-/// Gives the reply to whoever asked.
-pub(super) async fn answered(server: &Server, session: &Session, given: &Response) {
-    let id = given.id.as_ref().and_then(|id| id.json().string());
-    let owner = id.as_deref().and_then(Questions::owner);
-    let (Some(id), Some(owner)) = (id, owner) else {
-        return;
-    };
-    if owner == server.relay.own() {
-        server
-            .questions
-            .reply(session.id, &id, given.outcome.clone());
-    } else {
-        let message = relay::replied(session.id, &id, &given.outcome);
-        server.relay.send(owner, &message).await;
-    }
 }
 
 /// Opens the session's GET stream. A newer one closes the older.
