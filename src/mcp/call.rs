@@ -200,7 +200,7 @@ impl Running {
         loop {
             let next = tokio::select! {
                 next = self.next() => next,
-                () = sleep_until(patience) => return self.stream(None).await,
+                () = sleep_until(patience) => return self.stream(None),
             };
             match next {
                 Next::Done(reply) => return reply.into(),
@@ -208,7 +208,7 @@ impl Running {
                     patience = Some(tokio::time::Instant::now() + PATIENCE);
                 }
                 Next::Message(_) | Next::Pausing(_) if may_stream => {
-                    return self.stream(Some(next)).await;
+                    return self.stream(Some(next));
                 }
                 Next::Started | Next::Message(_) | Next::Pausing(_) => {}
             }
@@ -216,7 +216,7 @@ impl Running {
     }
 
     /// The rest as a stream; in a legacy session one that can be taken up again.
-    async fn stream(mut self, first: Option<Next>) -> Answer {
+    fn stream(mut self, first: Option<Next>) -> Answer {
         let Some(within) = self.within.clone() else {
             let first = match first {
                 Some(Next::Message(message)) => Some(message),

@@ -90,8 +90,8 @@ impl Talk<'_> {
                 "The server asks for input in a form that is not known. Do not retry; tell the operator.",
             ));
         };
-        let lacking = required.requests.iter();
-        if let Some(needed) = lacking.filter_map(|one| one.lacking.clone()).next() {
+        let mut asked = required.requests.iter();
+        if let Some(needed) = asked.find_map(|one| one.lacking.clone()) {
             return Flow::Answer(self.lacks(needed));
         }
         let InputRequired {

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
-
 use crate::clock::{SharedClock, new_call_id};
 use crate::dispatch::Errand;
 use crate::ids::{CallId, ReplicaId};
@@ -282,7 +280,7 @@ impl Rounds {
         if text.len() <= LONGEST {
             return Some(text);
         }
-        let id = Uuid::from(new_call_id(&*self.clock).0);
+        let id = new_call_id(&*self.clock).0;
         let owner = state::owner_of(caller.as_bytes());
         let until = self.clock.now() + self.settings.timeout;
         let tenant = call.context.tenant_id();

@@ -117,6 +117,7 @@ fn covers(declared: &Json, required: &Json) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::ServerMethod::{Elicit, ListRoots, Sample};
     use super::*;
 
     fn of(text: &'static str) -> ClientCapabilities {
@@ -129,7 +130,6 @@ mod tests {
             let lacking = of(client).lacking(method, &Json::from_checked(params));
             lacking.map(|json| json.as_str().to_owned())
         };
-        use ServerMethod::{Elicit, ListRoots, Sample};
         for (client, method, params, want) in [
             (r#"{"roots":{}}"#, ListRoots, "{}", None),
             ("{}", ListRoots, "{}", Some(r#"{"roots":{}}"#)),
