@@ -11,6 +11,7 @@ mod identity_providers;
 mod keeping;
 mod limits;
 mod outgoing;
+mod resources;
 mod sanitize;
 mod server;
 mod streams;
@@ -43,7 +44,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-pub use audit::{ArgumentsMode, Audit, Durability};
+pub use audit::{ArgumentsMode, Audit, AuditedMethods, Durability};
 pub use database::{AuditDatabase, Database, Embedded, Separation};
 pub use environment::{
     CONFIG_VARIABLE, Environment, environment, home, inherited_environment, search_path,
@@ -55,6 +56,7 @@ pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
 pub use outgoing::Outgoing;
+pub use resources::{ResourceUris, Resources};
 pub use sanitize::{
     Action, CustomPattern, Expression, Sanitize, SanitizeException, SanitizeExceptions,
     SanitizeVector,
@@ -98,6 +100,8 @@ pub struct Config {
     pub tenants: IndexMap<TenantId, Tenant>,
     /// Rules for tools by exposed name, for every tenant; of several that match, the later wins.
     pub tools: Vec<ToolRule>,
+    /// How the URIs of many servers live side by side.
+    pub resources: Resources,
     /// Where tools come from, in order: on a collision of names the earlier wins.
     pub upstreams: IndexMap<UpstreamId, Upstream>,
     /// Every connection that Toolgate makes.

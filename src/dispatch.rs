@@ -1,8 +1,9 @@
-//! The step that lets a tool run: deadline, retry where that is safe, breaker.
+//! The step that lets an upstream work: deadline, retry where that is safe, breaker.
 //! It takes the proof that the call is on record and gives back what the
 //! upstream said, unopened. It knows nothing of sessions, eras or HTTP.
 
 mod breaker;
+mod errand;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,21 +13,22 @@ use thiserror::Error;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::arguments::ValidCall;
 use crate::audit::Recorded;
-use crate::catalog::{Catalog, Tool};
+use crate::catalog::Catalog;
 use crate::credentials::{CredentialFault, Credentials};
 use crate::ids::{TenantId, UpstreamId};
-use crate::protocol::{Json, LogLevel, Untrusted, codes};
+use crate::protocol::{ClientCapabilities, Json, LogLevel, Untrusted, codes};
 use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
 
 use breaker::{Breaker, Sign};
+
+pub use errand::Errand;
 
 /// How long to wait before the one retry.
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// What dispatch is told of the caller besides the call itself.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     /// Whose call it is: keys the breaker.
     pub tenant: TenantId,
@@ -40,6 +42,13 @@ pub struct Origin {
     pub log_level: Option<LogLevel>,
     /// `traceparent` for the upstream.
     pub trace: Option<String>,
+    /// What the caller can do for the upstream while it works.
+    pub capabilities: ClientCapabilities,
+    /// Whether the caller has no session of its own, so that what belongs to a
+    /// session upstream is lent to one call at a time.
+    pub pooled: bool,
+    /// How long the upstream may wait for what it asks of the caller.
+    pub patience: Duration,
 }
 
 /// Why there is no result.
@@ -93,61 +102,73 @@ impl Dispatcher {
         }
     }
 
-    /// Runs one recorded call until its answer, its deadline or `cancel`.
+    /// Runs one recorded request until its answer, its deadline or `cancel`. The
+    /// future owns all that it needs: it may outlive the caller's request.
     ///
     /// # Errors
     /// [`DispatchFault`]; nothing was sent for `Gone`, `CircuitOpen` and `Credential`.
-    pub async fn call(
-        &self,
-        call: &ValidCall,
+    pub fn call(
+        self: &Arc<Self>,
+        errand: Errand,
         _recorded: &Recorded,
         origin: Origin,
+        credentials: Arc<Credentials>,
+        events: EventSender,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = Result<Untrusted<Json>, DispatchFault>> + Send + use<> {
+        let dispatcher = Arc::clone(self);
+        async move {
+            let running = dispatcher.run(&errand, &origin, &credentials, events);
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(DispatchFault::Cancelled),
+                outcome = running => outcome,
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        errand: &Errand,
+        origin: &Origin,
         credentials: &Credentials,
         events: EventSender,
-        cancel: &CancellationToken,
     ) -> Result<Untrusted<Json>, DispatchFault> {
-        let tool = call.tool();
-        let upstream = self
-            .catalog
-            .upstream(&tool.upstream)
-            .ok_or(DispatchFault::Gone)?;
-        let settings = self
-            .catalog
-            .settings(&tool.upstream)
-            .ok_or(DispatchFault::Gone)?;
-        let breaker = self.breaker(&origin.tenant, tool);
+        let found = self.catalog.upstream(&errand.upstream);
+        let upstream = found.ok_or(DispatchFault::Gone)?;
+        let settings = self.catalog.settings(&errand.upstream);
+        let settings = settings.ok_or(DispatchFault::Gone)?;
+        let breaker = self.breaker(&origin.tenant, &errand.upstream);
         breaker
             .admit(Instant::now(), settings.breaker)
             .map_err(|retry_after| DispatchFault::CircuitOpen { retry_after })?;
-        let credential = credentials.for_upstream(&tool.upstream)?;
-        let deadline = Instant::now() + tool.rule.timeout.unwrap_or(settings.timeout.call.0);
+        let credential = credentials.for_upstream(&errand.upstream)?;
+        let deadline = Instant::now() + errand.timeout.unwrap_or(settings.timeout.call.0);
         let request = || UpstreamRequest {
-            method: "tools/call",
-            name: Some(tool.own_name.to_string()),
-            params: params(call),
+            method: errand.method.as_str(),
+            name: errand.name.clone(),
+            params: errand.params.clone(),
             meta: origin.meta.clone(),
             progress: origin.progress,
             log_level: origin.log_level,
-            client_capabilities: Json::empty_object(),
+            capabilities: origin.capabilities.clone(),
+            pooled: origin.pooled,
+            patience: origin.patience,
             caller: origin.caller,
             credential: credential.clone(),
-            param_headers: call.param_headers(),
+            param_headers: errand.param_headers.clone(),
             trace: origin.trace.clone(),
             deadline,
         };
-        let outcome = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
-            outcome = attempts(&*upstream, request, events, tool.may_repeat()) => outcome,
-        };
+        let outcome = attempts(&*upstream, request, events, errand.may_repeat).await;
         let sign = outcome.as_ref().err().map_or(Sign::Well, sign_of);
         breaker.settle(Instant::now(), settings.breaker, sign);
         Ok(outcome?)
     }
 
-    fn breaker(&self, tenant: &TenantId, tool: &Tool) -> Arc<Breaker> {
+    fn breaker(&self, tenant: &TenantId, upstream: &UpstreamId) -> Arc<Breaker> {
         let mut breakers = self.breakers.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (tenant.clone(), tool.upstream.clone());
+        let key = (tenant.clone(), upstream.clone());
         Arc::clone(breakers.entry(key).or_default())
     }
 }
@@ -171,13 +192,6 @@ async fn attempts(
     }
     tokio::time::sleep(RETRY_AFTER).await;
     upstream.request(request(), events).await
-}
-
-fn params(call: &ValidCall) -> Json {
-    crate::protocol::json::ObjectBuilder::new()
-        .text("name", &call.tool().own_name)
-        .json("arguments", call.arguments())
-        .build()
 }
 
 /// What a fault says of the upstream, rather than of this one call.

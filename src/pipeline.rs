@@ -1,4 +1,4 @@
-//! A `tools/call` from the caller's words to an answer that may leave: the steps
+//! A request from the caller's words to an answer that may leave: the steps
 //! in order and nothing else. Each step has its own module and its own error;
 //! each takes the proof of the step before.
 //!
@@ -6,10 +6,17 @@
 //! task that outlives the caller's connection: a client that hangs up loses its
 //! answer, not its record.
 
+mod converse;
 mod events;
+mod exchange;
+mod input;
+mod parking;
+mod reading;
 mod record;
 mod refusal;
 mod result;
+mod rounds;
+mod state;
 
 use std::sync::Arc;
 
@@ -20,9 +27,9 @@ use crate::audit::{AuditReceipt, Auditor, Finish, Outcome, Recorded};
 use crate::catalog::{Catalog, Tool, View};
 use crate::clock::SharedClock;
 use crate::credentials::Credentials;
-use crate::dispatch::{Dispatcher, Origin};
+use crate::dispatch::{Dispatcher, Errand};
 use crate::limits::{Admission, Cost, Limits};
-use crate::protocol::{Json, RequestMeta};
+use crate::protocol::{ClientCapabilities, Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
 use crate::tenancy::TenantContext;
@@ -31,8 +38,10 @@ use crate::visibility::{self, Visible};
 pub use events::{CallEvent, EventSink, event_channel};
 pub use record::Attempt;
 pub use refusal::Refusal;
+pub use rounds::{InputSettings, Owner, Rounds};
 
 use record::Record;
+use rounds::Round;
 
 /// What the steps need; one for the whole process.
 pub struct Pipeline {
@@ -44,34 +53,74 @@ pub struct Pipeline {
     pub auditor: Arc<Auditor>,
     /// The only opener of what upstreams say.
     pub sanitizer: Arc<Sanitizer>,
-    /// Runs tools.
-    pub dispatcher: Dispatcher,
+    /// Sends to upstreams.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Requests that wait for input of their caller.
+    pub rounds: Rounds,
     /// Time.
     pub clock: SharedClock,
     /// Counters.
     pub metrics: Arc<Metrics>,
 }
 
-/// One `tools/call` of a known caller.
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// The method.
+    pub method: Method,
+    /// What it is about: the exposed name of a tool or a prompt, the URI of a resource.
+    pub name: String,
+    /// The parameters, as they came.
+    pub params: Json,
+}
+
+impl Ask {
+    /// A member of the parameters; `null` is as good as none.
+    pub fn param(&self, name: &str) -> Option<Json> {
+        self.params.get(name).filter(|value| !value.is_null())
+    }
+}
+
+/// How the caller is asked for what an upstream needs to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// Not at all: there is no way to it while it waits for its answer.
+    Not,
+    /// By requests beside the answer, in the events (legacy).
+    Beside,
+    /// By an answer that asks, and a retry that brings the input (modern).
+    Rounds,
+}
+
+/// One request of a known caller that an upstream answers.
 pub struct Call {
     /// Who calls, and as which tenant.
     pub context: TenantContext,
-    /// The exposed name asked for.
-    pub name: String,
-    /// The arguments, as they came.
-    pub arguments: Option<Json>,
+    /// What is asked for.
+    pub ask: Ask,
     /// The request's `_meta`.
     pub meta: RequestMeta,
     /// `Mcp-Param-*` headers, where the caller's era has them.
     pub param_headers: Option<Vec<(String, String)>>,
+    /// What the caller can do for an upstream.
+    pub capabilities: ClientCapabilities,
+    /// How it is asked to.
+    pub asking: Asking,
     /// What the record says of the request itself.
     pub attempt: Attempt,
     /// The configuration's credentials for upstreams.
     pub credentials: Arc<Credentials>,
-    /// Where progress and log messages go.
+    /// Where progress, log messages and questions go.
     pub events: EventSink,
     /// Fires when the caller cancels.
     pub cancel: CancellationToken,
+}
+
+/// A request that nothing stands against any more.
+struct Ready {
+    errand: Errand,
+    tool: Option<Visible<Tool>>,
+    _admission: Admission,
 }
 
 /// How a call ended.
@@ -135,30 +184,65 @@ impl Pipeline {
         self.refuse(&record, refusal).await.0
     }
 
+    /// Whether the caller may ask for this at all: the decision of visibility and
+    /// scopes, without charging or recording anything.
+    pub fn allows(&self, context: &TenantContext, ask: &Ask) -> bool {
+        let view = self.catalog.view(context.tenant_id());
+        match ask.method {
+            Method::CallTool => visibility::see(context, &view, &ask.name)
+                .is_ok_and(|tool| visibility::missing_scopes(context, &tool).is_empty()),
+            Method::ReadResource => {
+                visibility::see_resource(context, &self.catalog, &view, &ask.name).is_ok()
+            }
+            Method::GetPrompt => visibility::see_prompt(context, &view, &ask.name).is_ok(),
+            // These ask for nothing and so have no retry.
+            _ => false,
+        }
+    }
+
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
-        let (valid, _admission) = self.admitted(call, record)?;
-        record.keep_arguments(&valid, &self.sanitizer, call.context.rules(), &self.auditor);
-        let recorded = self
-            .auditor
-            .start(record.facts(), record.durability())
-            .await
-            .map_err(Refusal::AuditUnavailable)?;
+        let ready = self.admitted(call, record)?;
+        let round = self.rounds.open(call, &ready.errand).await?;
+        record.continues(round.first_call());
+        let recorded = self.recorded(record).await?;
         call.events.started();
-        let cleaned = self.dispatched(call, &valid, &recorded, record).await;
+        let cleaned = self
+            .conversed(call, &ready, round, &recorded, record)
+            .await
+            .map(|clean| self.with_our_uris(call, ready.errand.upstream(), clean));
         Ok(self.finished(recorded, record, cleaned).await)
     }
 
+    /// Puts the request on record, where the operator wants it there.
+    async fn recorded(&self, record: &Record) -> Result<Recorded, Refusal> {
+        if !record.is_kept() {
+            return Ok(Auditor::waive(record.facts()));
+        }
+        self.auditor
+            .start(record.facts(), record.durability())
+            .await
+            .map_err(Refusal::AuditUnavailable)
+    }
+
     /// Everything that can refuse before anything is dispatched.
-    fn admitted(
+    fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
+        let admission = self.limits.admit(&call.context, Cost::Call)?;
+        match call.ask.method {
+            Method::CallTool => self.admitted_tool(call, admission, record),
+            _ => self.admitted_reading(call, admission, record),
+        }
+    }
+
+    fn admitted_tool(
         &self,
         call: &Call,
+        admission: Admission,
         record: &mut Record,
-    ) -> Result<(ValidCall, Admission), Refusal> {
+    ) -> Result<Ready, Refusal> {
         let context = &call.context;
-        let admission = self.limits.admit(context, Cost::Call)?;
         let view = self.catalog.view(context.tenant_id());
-        let tool = seen(context, &view, &call.name)?;
+        let tool = seen(context, &view, &call.ask.name)?;
         record.name_tool(&tool);
         let missing = visibility::missing_scopes(context, &tool);
         if !missing.is_empty() {
@@ -170,59 +254,37 @@ impl Pipeline {
             Some(class) => admission.merge(self.limits.admit_tool(context, class)?),
             None => admission,
         };
+        let arguments = call.ask.param("arguments");
         if let Some(headers) = &call.param_headers {
-            arguments::check_headers(&tool, call.arguments.as_ref(), headers)?;
+            arguments::check_headers(&tool, arguments.as_ref(), headers)?;
         }
-        let valid = arguments::check(&tool, call.arguments.clone())?;
-        Ok((valid, admission))
+        let valid: ValidCall = arguments::check(&tool, arguments)?;
+        record.keep_arguments(
+            valid.arguments(),
+            &self.sanitizer,
+            context.rules(),
+            &self.auditor,
+        );
+        Ok(Ready {
+            errand: Errand::of_tool(&valid),
+            tool: Some(tool),
+            _admission: admission,
+        })
     }
 
-    /// Runs the tool while its events are cleaned and handed on; cleans the result.
-    async fn dispatched(
+    /// Lets the upstream work, or go on, until it has answered or asks its caller.
+    async fn conversed(
         &self,
         call: &Call,
-        valid: &ValidCall,
+        ready: &Ready,
+        round: Round,
         recorded: &Recorded,
         record: &mut Record,
     ) -> Result<CleanResult, Refusal> {
-        let rules = call.context.rules().sanitize();
-        let rules = &*rules.for_tool(valid.tool().exposed.as_str());
-        let (sender, receiver) = tokio::sync::mpsc::channel(events::BACKLOG);
-        let origin = Origin {
-            tenant: call.context.tenant_id().clone(),
-            caller: call.attempt.caller,
-            meta: call.meta.others.clone(),
-            progress: call.meta.progress_token.is_some(),
-            log_level: call.meta.log_level,
-            trace: call.meta.traceparent.clone(),
-        };
-        let begun = tokio::time::Instant::now();
-        let running = self.dispatcher.call(
-            valid,
-            recorded,
-            origin,
-            &call.credentials,
-            sender,
-            &call.cancel,
-        );
-        let cleaning = events::clean(receiver, &self.sanitizer, rules, &call.events);
-        let (answer, findings) = tokio::join!(running, cleaning);
-        record.upstream_took(begun.elapsed(), findings);
-        match answer {
-            Ok(untrusted) => Ok(result::clean(
-                untrusted,
-                valid.tool(),
-                &self.sanitizer,
-                rules,
-                record,
-            )),
-            Err(fault) => {
-                if fault.casts_doubt() {
-                    self.catalog.suspect(&valid.tool().upstream);
-                }
-                result::failed(fault, valid.tool(), &self.sanitizer, rules, record)
-            }
-        }
+        let tool = ready.tool.as_ref().map_or("", |tool| tool.exposed.as_str());
+        let rules = call.context.rules().sanitize().for_tool(tool);
+        let talk = converse::Talk::new(self, call, ready, &rules, recorded, record);
+        talk.hold(round).await
     }
 
     /// Makes the outcome durable, or withholds it.
@@ -249,6 +311,9 @@ impl Pipeline {
     async fn refuse(&self, record: &Record, refusal: Refusal) -> (Refusal, Option<AuditReceipt>) {
         if matches!(refusal, Refusal::AuditUnavailable(_)) {
             return (refusal, None);
+        }
+        if !record.is_kept() {
+            return (refusal, Some(Auditor::not_required()));
         }
         let finish = Finish {
             outcome: Outcome::Refused(refusal.step()),

@@ -6,7 +6,7 @@ mod context;
 mod rules;
 
 pub use context::{TenancyRefusal, TenantContext, resolve};
-pub use rules::{CompiledRule, Glob, RoleRuleSet, TenantRules, Tenants};
+pub use rules::{CompiledRule, Glob, RoleRuleSet, Subject, TenantRules, Tenants};
 
 #[cfg(test)]
 mod tests;

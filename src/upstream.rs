@@ -5,6 +5,8 @@
 //! Knows nothing of tenants, callers or rules: who asks comes as a [`CallerKey`],
 //! what proves it as a [`Credential`].
 
+mod abilities;
+mod asking;
 mod backoff;
 mod child;
 mod connection;
@@ -22,6 +24,7 @@ mod link;
 mod listen;
 mod message;
 mod modern;
+mod patience;
 mod probe;
 mod profile;
 mod request;
@@ -33,15 +36,19 @@ mod sse;
 mod stdio;
 #[cfg(test)]
 mod stdio_tests;
+mod subscribing;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
+pub use abilities::Abilities;
 pub use fault::UpstreamError;
 pub use header::encode_header_value;
+pub use hearing::News;
 pub use http::HttpUpstream;
 pub use request::{CallerKey, Credential, EventSender, UpstreamRequest};
 pub use stdio::StdioUpstream;
@@ -73,10 +80,33 @@ pub trait Upstream: Send + Sync + 'static {
         events: EventSender,
     ) -> BoxFuture<'_, Result<Untrusted<Json>, UpstreamError>>;
 
-    /// Counts what makes its list of tools worth reading again: its own
+    /// What it says that it can do; nothing until it has answered once.
+    fn abilities(&self) -> Abilities {
+        Abilities::default()
+    }
+
+    /// Counts what makes its lists worth reading again: its own
     /// announcements, and its restarts. An upstream may announce as often as it
     /// likes: whoever reads the list sets the pace.
     fn list_changed(&self) -> watch::Receiver<u64>;
+
+    /// Word of single resources; `None` where it never has any.
+    fn news(&self) -> Option<broadcast::Receiver<News>> {
+        None
+    }
+
+    /// Subscribes to these resources, and to no others any more. Called again after
+    /// [`News::Forgotten`].
+    ///
+    /// # Errors
+    /// When the server could not be told: worth another attempt.
+    fn subscribe(
+        &self,
+        _uris: BTreeSet<String>,
+        _credential: Option<Credential>,
+    ) -> BoxFuture<'_, Result<(), UpstreamError>> {
+        Box::pin(async { Ok(()) })
+    }
 
     /// Closes sessions and ends processes. Nothing may be asked of it afterwards.
     fn shutdown(&self) -> BoxFuture<'_, ()>;

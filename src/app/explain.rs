@@ -13,12 +13,13 @@ use crate::credentials::Credentials;
 use crate::ids::{Role, Scope, TenantId};
 use crate::outgoing::Outgoing;
 use crate::sanitize::Sanitizer;
-use crate::tenancy::Tenants;
+use crate::tenancy::{Subject, Tenants};
 use crate::visibility::{self, Explanation};
 
 use super::snapshot;
 
-/// Says whether `tenant` with `roles` and `scopes` may use `tool`, and why.
+/// Says whether `tenant` with `roles` and `scopes` may use a tool, a resource or a
+/// prompt, and why.
 ///
 /// # Errors
 /// When the configuration cannot be put to work.
@@ -27,7 +28,8 @@ pub async fn explain(
     tenant: &TenantId,
     roles: &[Role],
     scopes: Option<&BTreeSet<Scope>>,
-    tool: &str,
+    subject: Subject,
+    name: &str,
 ) -> anyhow::Result<Explanation> {
     let clock: SharedClock = Arc::new(SystemClock);
     let outgoing = Arc::new(Outgoing::new(&loaded.config.outgoing)?);
@@ -41,7 +43,11 @@ pub async fn explain(
         .ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
     let catalog = Catalog::new(Arc::new(Sanitizer::new()));
     snapshot::fill(&catalog, &loaded.config, &outgoing, &credentials, &clock).await?;
-    let explanation = visibility::explain(&decisive, roles, scopes, &catalog.view(tenant), tool);
+    let view = catalog.view(tenant);
+    let explanation = match subject {
+        Subject::Tools => visibility::explain(&decisive, roles, scopes, &view, name),
+        subject => visibility::explain_item(&decisive, roles, &view, subject, name),
+    };
     catalog.shutdown().await;
     Ok(explanation)
 }

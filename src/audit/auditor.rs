@@ -48,6 +48,8 @@ pub struct Recorded {
     call_id: CallId,
     tenant: TenantId,
     pending: Option<Submitted>,
+    /// Whether the operator wants a record of it.
+    kept: bool,
 }
 
 impl Recorded {
@@ -223,6 +225,7 @@ impl Auditor {
             call_id: facts.call_id,
             tenant: facts.tenant.clone(),
             pending,
+            kept: true,
         };
         let event = Event::started(facts);
         let overlapped = durability == Durability::Overlapped
@@ -239,6 +242,17 @@ impl Auditor {
         Ok(recorded(None))
     }
 
+    /// Stands for the record of a request that the operator wants no record of:
+    /// never a `tools/call`.
+    pub fn waive(facts: &CallFacts) -> Recorded {
+        Recorded {
+            call_id: facts.call_id,
+            tenant: facts.tenant.clone(),
+            pending: None,
+            kept: false,
+        }
+    }
+
     /// Puts a call's outcome on record. Without the receipt the result must not
     /// leave: the call reads `unknown`, or `withheld` where the outcome turns out to have been written.
     pub async fn finish(
@@ -246,6 +260,9 @@ impl Auditor {
         recorded: Recorded,
         finish: Finish,
     ) -> Result<AuditReceipt, AuditFault> {
+        if !recorded.kept {
+            return Ok(Self::not_required());
+        }
         let until = Instant::now() + BUDGET;
         if let Some(pending) = recorded.pending {
             pending.wait(until).await?;

@@ -11,10 +11,13 @@ use indexmap::IndexMap;
 use tokio::sync::{Notify, watch};
 
 use super::health::{Health, State};
+use super::item::{Family, Item};
+use super::owners::Owners;
 use super::source::{Reading, Source};
-use super::tool::Tool;
-use super::view::View;
-use crate::config::{self, ToolRule};
+use super::uris::Place;
+use super::view::{Stock, View};
+use super::watched::Watch;
+use crate::config::{self, ResourceUris, ToolRule};
 use crate::credentials::Credentials;
 use crate::ids::{TenantId, ToolName, UpstreamId};
 use crate::sanitize::Sanitizer;
@@ -25,10 +28,11 @@ const DOUBT_AFTER: Duration = Duration::from_secs(2);
 
 pub(super) type Sources = IndexMap<UpstreamId, Arc<Source>>;
 
-/// The tools of all upstreams, by tenant.
+/// What all upstreams offer, by tenant.
 pub struct Catalog {
     pub(super) sources: ArcSwap<Sources>,
     pub(super) rules: ArcSwap<Vec<ToolRule>>,
+    pub(super) uris: ArcSwap<ResourceUris>,
     pub(super) credentials: ArcSwapOption<Credentials>,
     /// Wakes the upkeep when there are other sources.
     pub(super) sources_changed: Notify,
@@ -37,6 +41,7 @@ pub struct Catalog {
     sanitizer: Arc<Sanitizer>,
     views: ArcSwap<HashMap<TenantId, Arc<View>>>,
     empty: Arc<View>,
+    owners: Owners,
     board: Mutex<Board>,
 }
 
@@ -55,20 +60,50 @@ impl Catalog {
         Arc::new(Self {
             sources: ArcSwap::default(),
             rules: ArcSwap::default(),
+            uris: ArcSwap::default(),
             credentials: ArcSwapOption::empty(),
             sources_changed: Notify::new(),
             configured: tokio::sync::Mutex::default(),
             sanitizer,
             views: ArcSwap::default(),
             empty: Arc::new(View::empty()),
+            owners: Owners::new(),
             board: Mutex::default(),
         })
     }
 
-    /// A tenant's tools as they are now.
+    /// A tenant's view as it is now.
     pub fn view(&self, tenant: &TenantId) -> Arc<View> {
         let views = self.views.load();
         Arc::clone(views.get(tenant).unwrap_or(&self.empty))
+    }
+
+    /// Where a caller's URI is read, if anywhere (`rules.md` §3.6).
+    pub fn place(
+        &self,
+        view: &View,
+        tenant: &TenantId,
+        caller: &[u8; 32],
+        uri: &str,
+    ) -> Option<Place> {
+        view.place(uri, self.owners.of(tenant, caller, uri))
+    }
+
+    /// Remembers where a caller heard of a URI.
+    pub fn remember(&self, tenant: &TenantId, caller: &[u8; 32], uri: &str, owner: &UpstreamId) {
+        self.owners.remember(tenant, caller, uri, owner);
+    }
+
+    /// Watches a resource for somebody; the watch ends with the value. `None` where
+    /// the upstream is gone or tells nothing of its resources.
+    pub fn watch(&self, place: &Place) -> Option<Watch> {
+        let sources = self.sources.load();
+        let source = sources.get(&place.upstream)?;
+        source
+            .upstream
+            .abilities()
+            .subscribe
+            .then(|| source.watched.watch(&place.own))
     }
 
     /// Changes whenever what callers of a tenant can see may have changed: its
@@ -139,6 +174,7 @@ impl Catalog {
             sanitizer: &self.sanitizer,
             credentials: self.credentials.load_full(),
             rules: &self.rules,
+            uris: **self.uris.load(),
         };
         source.refresh(&reading).await;
     }
@@ -180,16 +216,22 @@ impl Catalog {
             let serving = serving(&sources, &tenant);
             let fresh = shared.entry(serving).or_insert_with_key(|serving| {
                 board.version += 1;
-                make(&sources, serving, board.version, &mut collisions)
+                make(
+                    &sources,
+                    serving,
+                    **self.uris.load(),
+                    board.version,
+                    &mut collisions,
+                )
             });
             let old = before.get(&tenant);
-            let same_tools = old.is_some_and(|old| old.digest() == fresh.digest());
+            let same_offer = old.is_some_and(|old| old.digest() == fresh.digest());
             let view = match old {
-                Some(old) if same_tools && old.ttl() == fresh.ttl() => old,
+                Some(old) if same_offer && old.ttl() == fresh.ttl() => old,
                 _ => &*fresh,
             };
             views.insert(tenant.clone(), Arc::clone(view));
-            if !same_tools && (old.is_some() || !fresh.tools().is_empty()) {
+            if !same_offer && (old.is_some() || !fresh.is_empty()) {
                 changed.push(tenant);
             }
         }
@@ -234,24 +276,35 @@ fn serving(sources: &Sources, tenant: &TenantId) -> Vec<usize> {
 fn make(
     sources: &Sources,
     serving: &[usize],
+    uris: ResourceUris,
     version: u64,
     collisions: &mut HashSet<(ToolName, UpstreamId)>,
 ) -> Arc<View> {
     let mut taken: HashSet<ToolName> = HashSet::new();
-    let mut tools: Vec<Arc<Tool>> = Vec::new();
+    let mut stock = Stock {
+        uris,
+        ..Stock::default()
+    };
     let mut ttl = Duration::from_mins(1);
     for (_, source) in serving.iter().filter_map(|at| sources.get_index(*at)) {
         let snapshot = source.snapshot();
         ttl = ttl.min(snapshot.ttl);
         for tool in snapshot.tools.iter() {
             if taken.insert(tool.exposed.clone()) {
-                tools.push(Arc::clone(tool));
+                stock.tools.push(Arc::clone(tool));
             } else {
                 collisions.insert((tool.exposed.clone(), source.id.clone()));
             }
         }
+        for (family, items) in Family::ALL.into_iter().zip(&mut stock.items) {
+            let offered: &[Arc<Item>] = snapshot.items.of(family);
+            items.extend(offered.iter().cloned());
+        }
+        stock
+            .upstreams
+            .push((source.id.clone(), snapshot.abilities));
     }
-    Arc::new(View::new(tools, version, ttl))
+    Arc::new(View::new(stock, version, ttl))
 }
 
 impl fmt::Debug for Catalog {

@@ -1,11 +1,13 @@
-//! From a cleaned definition to a tool, or to a reason why there is none. A
+//! From a cleaned definition to a tool or another item, or to a reason why there is none. A
 //! definition is judged alone: what is wrong with it harms no other tool.
 
 use thiserror::Error;
 
+use super::item::{Family, Item};
 use super::schema::{HeaderRule, Schema, SchemaFault, headers, quote};
 use super::tool::{Parts, Tool};
-use crate::config::{DefinitionPolicy, ToolRule};
+use super::uris::Uris;
+use crate::config::{DefinitionPolicy, ResourceUris, ToolRule};
 use crate::ids::UpstreamId;
 use crate::protocol::json::Kind;
 use crate::protocol::{Json, ToolDefinition};
@@ -13,8 +15,10 @@ use crate::sanitize::CleanDefinition;
 
 /// Largest definition.
 const MOST_BYTES: usize = 1 << 20;
+/// Longest URI, template or name of a prompt.
+const LONGEST_KEY: usize = 2_048;
 
-/// A tool that is not in the catalogue.
+/// A tool or another item that is not in the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     /// Its own name as far as it has one, cut and quoted.
@@ -23,12 +27,15 @@ pub struct LeftOut {
     pub reason: Reason,
 }
 
-/// Why a tool is not in the catalogue.
+/// Why something is not in the catalogue.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Reason {
     /// No name, or no schema of its arguments.
     #[error("the definition has no name or no inputSchema")]
     Shape,
+    /// Nothing that callers could name it by.
+    #[error("the definition has no {0} that can be used")]
+    Key(&'static str),
     /// Too large.
     #[error("the definition is larger than 1 MiB")]
     TooLarge,
@@ -61,6 +68,7 @@ pub(super) struct Bench<'a> {
     pub(super) prefix: &'a str,
     pub(super) suspicious: DefinitionPolicy,
     pub(super) rules: &'a [ToolRule],
+    pub(super) uris: ResourceUris,
 }
 
 impl Bench<'_> {
@@ -80,12 +88,66 @@ impl Bench<'_> {
         })
     }
 
+    /// Judges the definition of a resource, a template or a prompt.
+    pub(super) fn judge_item(
+        &self,
+        family: Family,
+        clean: &CleanDefinition,
+    ) -> Result<Item, LeftOut> {
+        let key = text(&clean.json, family.key());
+        let suspicious = clean.suspicious && self.suspicious == DefinitionPolicy::Quarantine;
+        let item = if suspicious {
+            Err(Reason::Suspicious)
+        } else {
+            self.item(family, &clean.json, key.as_deref().unwrap_or_default())
+        };
+        item.map_err(|reason| LeftOut {
+            name: key.map_or_else(|| format!("without a {}", family.key()), |key| quote(&key)),
+            reason,
+        })
+    }
+
+    fn item(&self, family: Family, json: &Json, own: &str) -> Result<Item, Reason> {
+        if json.as_str().len() > MOST_BYTES {
+            return Err(Reason::TooLarge);
+        }
+        // A finding in what routes: it leads nowhere now, and may have been a secret.
+        let redacted = own.contains("[REDACTED:");
+        if own.is_empty() || own.len() > LONGEST_KEY || own.contains(char::is_control) || redacted {
+            return Err(Reason::Key(family.key()));
+        }
+        if text(json, "name").is_none() {
+            return Err(Reason::Key("name"));
+        }
+        let json = without_nulls(json, &ITEM_FIELDS);
+        well_typed(&json, &ITEM_FIELDS)?;
+        let exposed = match family {
+            Family::Prompts => format!("{}{own}", self.prefix),
+            Family::Resources | Family::Templates => {
+                Uris::new(self.uris, self.upstream).exposed(own)
+            }
+        };
+        let json = if exposed == own {
+            json
+        } else {
+            json.with_member(family.key(), &Json::from_text(&exposed))
+        };
+        Ok(Item::new(
+            family,
+            self.upstream,
+            own.to_owned(),
+            exposed,
+            json,
+        ))
+    }
+
     fn tool(&self, json: &Json) -> Result<Tool, Reason> {
         if json.as_str().len() > MOST_BYTES {
             return Err(Reason::TooLarge);
         }
-        let definition = ToolDefinition::new(without_nulls(json)).ok_or(Reason::Shape)?;
-        well_typed(definition.json())?;
+        let json = Uris::new(self.uris, self.upstream).definition(&without_nulls(json, &FIELDS));
+        let definition = ToolDefinition::new(json).ok_or(Reason::Shape)?;
+        well_typed(definition.json(), &FIELDS)?;
         let own_name = definition.name();
         let exposed = format!("{}{own_name}", self.prefix);
         if !is_name(&exposed) {
@@ -135,6 +197,22 @@ const FIELDS: [(&str, Kind); 7] = [
     ("_meta", Kind::Object),
 ];
 
+/// The same of resources, templates and prompts.
+const ITEM_FIELDS: [(&str, Kind); 8] = [
+    ("title", Kind::String),
+    ("description", Kind::String),
+    ("mimeType", Kind::String),
+    ("size", Kind::Number),
+    ("annotations", Kind::Object),
+    ("icons", Kind::Array),
+    ("arguments", Kind::Array),
+    ("_meta", Kind::Object),
+];
+
+fn text(json: &Json, key: &str) -> Option<String> {
+    json.get(key)?.string().map(Into::into)
+}
+
 const HINTS: [&str; 4] = [
     "readOnlyHint",
     "destructiveHint",
@@ -144,20 +222,20 @@ const HINTS: [&str; 4] = [
 
 /// The definition without known optional fields that are `null`. Servers write
 /// them for absent ones, and clients refuse the whole list over them.
-fn without_nulls(json: &Json) -> Json {
+fn without_nulls(json: &Json, fields: &[(&str, Kind)]) -> Json {
     let is_null = |name: &str| {
-        FIELDS.iter().any(|(field, _)| *field == name)
+        fields.iter().any(|(field, _)| *field == name)
             && json.get(name).is_some_and(|value| value.is_null())
     };
-    if FIELDS.iter().any(|(field, _)| is_null(field)) {
+    if fields.iter().any(|(field, _)| is_null(field)) {
         json.without_members(is_null)
     } else {
         json.clone()
     }
 }
 
-fn well_typed(json: &Json) -> Result<(), Reason> {
-    for (field, kind) in FIELDS {
+fn well_typed(json: &Json, fields: &[(&'static str, Kind)]) -> Result<(), Reason> {
+    for &(field, kind) in fields {
         if json.get(field).is_some_and(|value| value.kind() != kind) {
             return Err(Reason::Field(field));
         }

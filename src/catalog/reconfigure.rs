@@ -43,6 +43,7 @@ impl Catalog {
         };
         self.credentials.store(Some(credentials));
         self.rules.store(Arc::new(config.tools.clone()));
+        self.uris.store(Arc::new(config.resources.uri));
         for (id, source) in &sources {
             source.put_under(&config.tools);
             if let Some(settings) = config.upstreams.get(id) {
@@ -80,7 +81,9 @@ impl Catalog {
             };
             let judged_alike = kept.is_some_and(|source| {
                 let old = source.settings.load();
-                old.prefix == settings.prefix && old.suspicious == settings.suspicious
+                before.resources == config.resources
+                    && old.prefix == settings.prefix
+                    && old.suspicious == settings.suspicious
             });
             if !judged_alike {
                 plan.to_read.push(Arc::clone(&source));
@@ -139,10 +142,12 @@ fn same_connection(a: &config::Upstream, b: &config::Upstream) -> bool {
     without(a) == without(b)
 }
 
-/// Tenants for whose callers the rules about tools are others now.
+/// Tenants for whose callers the rules are others now.
 fn touched(before: &Config, now: &Config) -> Vec<TenantId> {
     let same = |old: &config::Tenant, new: &config::Tenant| {
         old.tools == new.tools
+            && old.resources == new.resources
+            && old.prompts == new.prompts
             && old.roles == new.roles
             && old.hide_without_scopes == new.hide_without_scopes
     };

@@ -7,8 +7,8 @@ use bytes::Bytes;
 
 use super::judge::{Bench, LeftOut};
 use super::tool::Tool;
-use super::view::View;
-use crate::config::{DefinitionPolicy, ToolRule};
+use super::view::{Stock, View};
+use crate::config::{DefinitionPolicy, ResourceUris, ToolRule};
 use crate::ids::UpstreamId;
 use crate::protocol::{Json, JsonLimits, Untrusted};
 use crate::sanitize::Sanitizer;
@@ -30,6 +30,7 @@ pub(crate) fn judged(
         prefix,
         suspicious: DefinitionPolicy::Quarantine,
         rules,
+        uris: ResourceUris::Keep,
     };
     bench.judge(&Sanitizer::new().definition(Untrusted::new(json(definition))))
 }
@@ -42,6 +43,9 @@ pub(crate) fn tool(upstream: &str, name: &str, input_schema: &str) -> Tool {
 
 /// A view of some tools.
 pub(crate) fn view(tools: Vec<Tool>) -> View {
-    let tools = tools.into_iter().map(Arc::new).collect();
-    View::new(tools, 1, Duration::from_mins(1))
+    let stock = Stock {
+        tools: tools.into_iter().map(Arc::new).collect(),
+        ..Stock::default()
+    };
+    View::new(stock, 1, Duration::from_mins(1))
 }

@@ -1,4 +1,4 @@
-//! One upstream as a source of tools: what it last offered, how it fares, when to
+//! One upstream as a source: what it last offered, how it fares, when to
 //! ask it again. Its faults stay its own.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,15 +10,17 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::fetch::{Offer, fetch};
+use super::fetch::{List, Offer, Reader};
 use super::health::{Health, State as Condition, word};
+use super::item::{Family, Items};
 use super::judge::{Bench, LeftOut};
 use super::tool::Tool;
-use crate::config::{self, ToolRule};
+use super::watched::Watched;
+use crate::config::{self, ResourceUris, ToolRule};
 use crate::credentials::Credentials;
 use crate::ids::UpstreamId;
 use crate::sanitize::Sanitizer;
-use crate::upstream::{Credential, Upstream};
+use crate::upstream::{Abilities, Credential, Upstream, UpstreamError};
 
 /// A list is never read again sooner, whatever the upstream says of its freshness.
 const SHORTEST: Duration = Duration::from_secs(5);
@@ -31,17 +33,26 @@ const LAST_WAIT: Duration = Duration::from_mins(1);
 /// How long callers may take a list for fresh while an upstream is away.
 const WHILE_AWAY: Duration = Duration::from_secs(5);
 
+const TOOLS: List = List {
+    method: "tools/list",
+    member: "tools",
+};
+
 /// What is needed to read and judge a list, besides the source itself.
 pub(super) struct Reading<'a> {
     pub(super) sanitizer: &'a Sanitizer,
     pub(super) credentials: Option<Arc<Credentials>>,
     pub(super) rules: &'a ArcSwap<Vec<ToolRule>>,
+    pub(super) uris: ResourceUris,
 }
 
 #[derive(Debug, Default)]
 struct State {
     tools: Arc<[Arc<Tool>]>,
+    items: Items,
+    abilities: Abilities,
     left_out: Arc<[LeftOut]>,
+    items_left_out: Vec<LeftOut>,
     read_at: Option<Instant>,
     tried_at: Option<Instant>,
     fresh_for: Duration,
@@ -53,6 +64,8 @@ struct State {
 /// What a view takes of a source.
 pub(super) struct Snapshot {
     pub(super) tools: Arc<[Arc<Tool>]>,
+    pub(super) items: Items,
+    pub(super) abilities: Abilities,
     pub(super) ttl: Duration,
 }
 
@@ -67,6 +80,8 @@ pub(super) struct Source {
     pub(super) stop: CancellationToken,
     /// The upstream's announcements, heard from before the first reading on.
     pub(super) announced: watch::Receiver<u64>,
+    /// The resources of which somebody wants to hear.
+    pub(super) watched: Watched,
     /// Whether somebody does the upkeep.
     pub(super) tended: AtomicBool,
     state: Mutex<State>,
@@ -85,6 +100,7 @@ impl Source {
             stop: CancellationToken::new(),
             announced: upstream.list_changed(),
             upstream,
+            watched: Watched::default(),
             tended: AtomicBool::new(false),
             state: Mutex::default(),
             asked: AtomicU64::new(0),
@@ -124,20 +140,26 @@ impl Source {
             prefix: &settings.prefix,
             suspicious: settings.suspicious,
             rules: &rules,
+            uris: reading.uris,
         };
         let deadline = Instant::now() + settings.timeout.connect.0 + settings.timeout.call.0;
-        let upstream = &*self.upstream;
-        let offer = fetch(
-            upstream,
-            credential.as_ref(),
-            reading.sanitizer,
-            &bench,
+        let reader = Reader {
+            upstream: &*self.upstream,
+            credential: credential.as_ref(),
             deadline,
-        );
-        match offer.await {
+        };
+        let judge = |item| {
+            let tool = bench.judge(&reading.sanitizer.definition(item))?;
+            Ok((tool.own_name.to_string(), tool))
+        };
+        match reader.list(TOOLS, judge).await {
             Ok(offer) => {
                 let fresh_for = offer.fresh_for.unwrap_or(settings.refresh.0);
-                self.keep(offer, fresh_for.clamp(SHORTEST, LONGEST));
+                let items = self.read_items(&reader, &bench, reading).await;
+                let fresh_for = items
+                    .fresh_for
+                    .map_or(fresh_for, |time| time.min(fresh_for));
+                self.keep(offer, items, fresh_for.clamp(SHORTEST, LONGEST));
                 // The rules may have become others meanwhile.
                 let now = reading.rules.load_full();
                 if !Arc::ptr_eq(&now, &rules) {
@@ -148,7 +170,49 @@ impl Source {
         }
     }
 
-    fn credential(&self, of: Option<&Credentials>) -> Result<Option<Credential>, &'static str> {
+    /// Reads what the upstream offers besides tools. A list that cannot be read
+    /// stays what it was: it harms no other.
+    async fn read_items(
+        &self,
+        reader: &Reader<'_>,
+        bench: &Bench<'_>,
+        reading: &Reading<'_>,
+    ) -> Others {
+        let abilities = self.upstream.abilities();
+        let mut others = Others {
+            items: self.state().items.clone(),
+            abilities,
+            ..Others::default()
+        };
+        for family in Family::ALL {
+            let offered = match family {
+                Family::Resources | Family::Templates => abilities.resources,
+                Family::Prompts => abilities.prompts,
+            };
+            if !offered {
+                others.items.set(family, Vec::new());
+                continue;
+            }
+            let judge = |item| {
+                let item = bench.judge_item(family, &reading.sanitizer.definition(item))?;
+                Ok((item.own.clone(), item))
+            };
+            let list = List {
+                method: family.method(),
+                member: family.list(),
+            };
+            match reader.list(list, judge).await {
+                Ok(offer) => others.add(family, offer, &self.id),
+                Err(fault) => others.failed(family, &fault, &self.id),
+            }
+        }
+        others
+    }
+
+    pub(super) fn credential(
+        &self,
+        of: Option<&Credentials>,
+    ) -> Result<Option<Credential>, &'static str> {
         let Some(credentials) = of else {
             return Ok(None);
         };
@@ -176,8 +240,18 @@ impl Source {
         }
     }
 
-    fn keep(&self, offer: Offer, fresh_for: Duration) {
+    fn keep(&self, offer: Offer<Tool>, others: Others, fresh_for: Duration) {
         let mut state = self.state();
+        for left_out in &others.left_out {
+            if !state.items_left_out.contains(left_out) {
+                tracing::warn!(
+                    upstream.id = %self.id,
+                    item = %left_out.name,
+                    reason = %left_out.reason,
+                    "A resource or a prompt is left out of the catalogue"
+                );
+            }
+        }
         for left_out in &offer.left_out {
             if !state.left_out.contains(left_out) {
                 tracing::warn!(
@@ -195,7 +269,10 @@ impl Source {
             tracing::info!(upstream.id = %self.id, "An upstream's list of tools can be read again");
         }
         let now = Instant::now();
-        state.tools = offer.tools.into_iter().map(Arc::new).collect();
+        state.tools = offer.items.into_iter().map(Arc::new).collect();
+        state.items = others.items;
+        state.abilities = others.abilities;
+        state.items_left_out = others.left_out;
         state.left_out = offer.left_out.into();
         state.fresh_for = fresh_for;
         state.read_at = Some(now);
@@ -236,6 +313,12 @@ impl Source {
             } else {
                 Arc::clone(&state.tools)
             },
+            items: if gone {
+                Items::default()
+            } else {
+                state.items.clone()
+            },
+            abilities: state.abilities,
             ttl: if state.failure.is_some() || state.read_at.is_none() {
                 WHILE_AWAY
             } else {
@@ -283,6 +366,34 @@ impl Source {
     /// How long ago the list was last asked for.
     pub(super) fn age(&self) -> Option<Duration> {
         self.state().tried_at.map(|at| at.elapsed())
+    }
+}
+
+/// What an upstream offers besides tools.
+#[derive(Default)]
+struct Others {
+    items: Items,
+    abilities: Abilities,
+    left_out: Vec<LeftOut>,
+    fresh_for: Option<Duration>,
+}
+
+impl Others {
+    fn add(&mut self, family: Family, offer: Offer<super::item::Item>, upstream: &UpstreamId) {
+        if offer.cut {
+            tracing::warn!(upstream.id = %upstream, list = family.method(), "An upstream has more in a list than is read; the rest is left out");
+        }
+        self.items.set(family, offer.items);
+        self.left_out.extend(offer.left_out);
+        self.fresh_for = match (self.fresh_for, offer.fresh_for) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+
+    fn failed(&mut self, family: Family, fault: &UpstreamError, upstream: &UpstreamId) {
+        tracing::warn!(upstream.id = %upstream, list = family.method(), error = %fault, "A list of an upstream cannot be read; what it held last stays");
+        self.fresh_for = Some(SHORTEST);
     }
 }
 

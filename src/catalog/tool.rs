@@ -6,8 +6,9 @@ use std::sync::Arc;
 use super::digest;
 use super::rule::EffectiveToolRule;
 use super::schema::{FaultKind, ParamHeader, Schema};
+use super::shelf::Listed;
 use crate::config::ToolRule;
-use crate::ids::{ToolName, UpstreamId};
+use crate::ids::{Scope, ToolName, UpstreamId};
 use crate::protocol::{Era, Json, ToolDefinition, Version};
 
 /// Most faults of an output that are told.
@@ -150,6 +151,24 @@ impl Tool {
         Err(format!(
             "structuredContent does not fit the output schema{faults}"
         ))
+    }
+}
+
+impl Listed for Tool {
+    fn key(&self) -> &str {
+        self.exposed.as_str()
+    }
+
+    fn digest(&self) -> &[u8; 32] {
+        &self.digest
+    }
+
+    fn upstream(&self) -> &UpstreamId {
+        &self.upstream
+    }
+
+    fn scopes(&self) -> &[Scope] {
+        &self.rule.scopes
     }
 }
 

@@ -6,18 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::sync::broadcast::error::RecvError;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::catalogue::Catalog;
 use super::source::Source;
+use crate::upstream::News;
 
 /// How often the credential is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 /// Least time between two readings of one source: an upstream may announce
 /// changes as often as it likes.
 const PACE: Duration = Duration::from_millis(500);
+/// Pause before an upstream is asked again to tell of resources.
+const RESUBSCRIBE: Duration = Duration::from_secs(5);
 
 impl Catalog {
     /// Does the upkeep until it is cancelled.
@@ -27,6 +31,7 @@ impl Catalog {
             for source in self.sources.load().values() {
                 if !source.tended.swap(true, Ordering::SeqCst) {
                     tending.spawn(Arc::clone(&self).tend(Arc::clone(source)));
+                    tending.spawn(Arc::clone(&self).attend(Arc::clone(source)));
                 }
             }
             tokio::select! {
@@ -73,6 +78,45 @@ impl Catalog {
             } else if drop_due.is_some_and(|at| at <= Instant::now()) {
                 self.rebuild();
             }
+        }
+    }
+
+    /// Keeps the upstream's word on resources that somebody watches.
+    async fn attend(self: Arc<Self>, source: Arc<Source>) {
+        let Some(mut news) = source.upstream.news() else {
+            return;
+        };
+        let mut due = None;
+        loop {
+            let retry = async {
+                match due {
+                    Some(at) => tokio::time::sleep_until(at).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = source.stop.cancelled() => return,
+                () = source.watched.changed() => {}
+                () = retry => {}
+                heard = news.recv() => match heard {
+                    Ok(News::Updated(uri)) => {
+                        source.watched.updated(&uri);
+                        continue;
+                    }
+                    // It knows of no subscription any more.
+                    Ok(News::Forgotten) => {}
+                    Err(RecvError::Lagged(_)) => {
+                        source.watched.all_updated();
+                        continue;
+                    }
+                    Err(RecvError::Closed) => return,
+                },
+            }
+            let wanted = source.watched.wanted();
+            let credentials = self.credentials.load_full();
+            let credential = source.credential(credentials.as_deref()).ok().flatten();
+            let told = source.upstream.subscribe(wanted, credential).await;
+            due = told.is_err().then(|| Instant::now() + RESUBSCRIBE);
         }
     }
 

@@ -1,120 +1,167 @@
-//! One tenant's tools. A view never changes; when the tools do, another takes its
-//! place. Who may see which of them is not decided here.
+//! What one tenant's upstreams offer. A view never changes; when the offer does,
+//! another takes its place. Who may see what of it is not decided here.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use moka::sync::Cache;
-
 use super::digest::sha256;
+use super::item::{Family, Item};
+use super::shelf::{SelectionKey, Shelf};
 use super::tool::Tool;
-use crate::ids::Role;
+use super::uris::{Place, unprefixed};
+use crate::config::ResourceUris;
+use crate::ids::UpstreamId;
+use crate::upstream::Abilities;
 
-/// Most selections that a view remembers.
-const MOST_SELECTIONS: u64 = 1_024;
-
-/// What a selection of tools depends on besides the view: the tenant's rules by
-/// their stamp, and the roles that they know, sorted.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct SelectionKey {
-    /// The stamp of the tenant's rules.
-    pub rules: u64,
-    /// The roles.
-    pub roles: Vec<Role>,
-}
-
-/// The tools of a tenant, ordered by exposed name: the same however an upstream
-/// happens to order its list, and unmoved by a new upstream before others.
+/// The offer of a tenant's upstreams.
 pub struct View {
-    tools: Vec<Arc<Tool>>,
+    tools: Shelf<Tool>,
+    items: [Shelf<Item>; 3],
+    /// The upstreams, and what each says that it can do, in the order of the configuration.
+    upstreams: Vec<(UpstreamId, Abilities)>,
+    uris: ResourceUris,
     version: u64,
     digest: [u8; 32],
     ttl: Duration,
-    selections: Cache<SelectionKey, Arc<[Arc<Tool>]>>,
+}
+
+/// What a view is made of; nothing need be in order, and of several with one key
+/// the first stays.
+#[derive(Default)]
+pub(super) struct Stock {
+    pub(super) tools: Vec<Arc<Tool>>,
+    pub(super) items: [Vec<Arc<Item>>; 3],
+    pub(super) upstreams: Vec<(UpstreamId, Abilities)>,
+    pub(super) uris: ResourceUris,
 }
 
 impl View {
-    /// `tools` need not be in order; of several with one name the first stays.
-    pub(super) fn new(mut tools: Vec<Arc<Tool>>, version: u64, ttl: Duration) -> Self {
-        tools.sort_by(|a, b| a.exposed.cmp(&b.exposed));
-        tools.dedup_by(|later, earlier| later.exposed == earlier.exposed);
-        let digest = fingerprint(&tools);
+    pub(super) fn new(stock: Stock, version: u64, ttl: Duration) -> Self {
+        let tools = Shelf::new(stock.tools);
+        let items = stock.items.map(Shelf::new);
+        let mut bytes = tools.digest().to_vec();
+        for shelf in &items {
+            bytes.extend(shelf.digest());
+        }
+        bytes.extend(format!("{:?}{:?}", stock.upstreams, stock.uris).into_bytes());
         Self {
             tools,
+            items,
+            upstreams: stock.upstreams,
+            uris: stock.uris,
             version,
-            digest,
+            digest: sha256(&bytes),
             ttl,
-            selections: Cache::new(MOST_SELECTIONS),
         }
     }
 
     /// The view of a tenant that has none.
     pub(super) fn empty() -> Self {
-        Self::new(Vec::new(), 0, Duration::ZERO)
+        Self::new(Stock::default(), 0, Duration::ZERO)
+    }
+
+    /// Whether nothing is offered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.tools.items().is_empty() && self.items.iter().all(|shelf| shelf.items().is_empty())
     }
 
     /// A tool by its exposed name.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        let at = self
-            .tools
-            .binary_search_by(|tool| tool.exposed.as_str().cmp(name))
-            .ok()?;
-        self.tools.get(at)
+        self.tools.get(name)
     }
 
     /// All tools in order.
     pub fn tools(&self) -> &[Arc<Tool>] {
-        &self.tools
+        self.tools.items()
     }
 
-    /// Another number means other tools, or other rules of the operator for them.
+    /// The things of a family.
+    pub fn shelf(&self, family: Family) -> &Shelf<Item> {
+        let [resources, templates, prompts] = &self.items;
+        match family {
+            Family::Resources => resources,
+            Family::Templates => templates,
+            Family::Prompts => prompts,
+        }
+    }
+
+    /// Where a URI is read: as its prefix says; or where it is listed, then where
+    /// `remembered` says, then where the one upstream is whose templates stand for it.
+    pub fn place(&self, uri: &str, remembered: Option<UpstreamId>) -> Option<Place> {
+        if self.uris == ResourceUris::Prefix {
+            let (upstream, own) = unprefixed(uri)?;
+            return self.place_at(uri, own, &UpstreamId::new(upstream));
+        }
+        if let Some(listed) = self.shelf(Family::Resources).get(uri) {
+            return self.place_at(uri, listed.own.clone(), &listed.upstream);
+        }
+        let place = |upstream: &UpstreamId| self.place_at(uri, uri.to_owned(), upstream);
+        if let Some(place) = remembered.as_ref().and_then(place) {
+            return Some(place);
+        }
+        let templates = self.shelf(Family::Templates).items().iter();
+        let mut owners: Vec<&UpstreamId> = templates
+            .filter(|template| template.stands_for(uri))
+            .map(|template| &template.upstream)
+            .collect();
+        owners.dedup();
+        match owners.as_slice() {
+            [owner, others @ ..] if others.iter().all(|other| other == owner) => place(owner),
+            _ => None,
+        }
+    }
+
+    fn place_at(&self, exposed: &str, own: String, upstream: &UpstreamId) -> Option<Place> {
+        let serves = self.upstreams.iter().any(|(id, _)| id == upstream);
+        serves.then(|| Place {
+            exposed: exposed.to_owned(),
+            own,
+            upstream: upstream.clone(),
+        })
+    }
+
+    /// How URIs are exposed.
+    pub fn uris(&self) -> ResourceUris {
+        self.uris
+    }
+
+    /// What an upstream says that it can do.
+    pub fn abilities_of(&self, upstream: &UpstreamId) -> Abilities {
+        let found = self.upstreams.iter().find(|(id, _)| id == upstream);
+        found.map(|(_, abilities)| *abilities).unwrap_or_default()
+    }
+
+    /// What any of the upstreams says that it can do.
+    pub fn abilities(&self) -> Abilities {
+        let all = self.upstreams.iter().map(|(_, abilities)| *abilities);
+        all.fold(Abilities::default(), Abilities::or)
+    }
+
+    /// Another number means another offer, or other rules of the operator for it.
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// A digest of all that a caller can notice of the tools.
+    /// A digest of all that a caller can notice of the offer.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
 
-    /// How long a caller may take its list for fresh: short while an upstream is away.
+    /// How long a caller may take a list for fresh: short while an upstream is away.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
 
-    /// A selection of the tools, made once and remembered with the view. The key
-    /// must hold everything that the selection depends on.
+    /// A selection of the tools, made once and remembered with the view.
     pub fn selection(&self, key: SelectionKey, select: impl Fn(&Tool) -> bool) -> Arc<[Arc<Tool>]> {
-        self.selections.get_with(key, || {
-            let chosen = self.tools.iter().filter(|tool| select(tool));
-            chosen.cloned().collect()
-        })
+        self.tools.selection(key, select)
     }
-}
-
-/// A digest of all that a caller who sees these tools can notice of them.
-pub fn fingerprint(tools: &[Arc<Tool>]) -> [u8; 32] {
-    let mut bytes = Vec::with_capacity(tools.len() * 64);
-    for tool in tools {
-        bytes.extend(tool.digest);
-        bytes.extend(tool.upstream.as_str().as_bytes());
-        for scope in &tool.rule.scopes {
-            bytes.push(b' ');
-            bytes.extend(scope.as_str().as_bytes());
-        }
-        bytes.push(b'\n');
-    }
-    sha256(&bytes)
 }
 
 impl fmt::Debug for View {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "View({} tools, version {})",
-            self.tools.len(),
-            self.version
-        )
+        let tools = self.tools.items().len();
+        write!(f, "View({tools} tools, version {})", self.version)
     }
 }

@@ -1,4 +1,5 @@
-//! `toolgate explain`: whether a tenant and role may use a tool, and why.
+//! `toolgate explain`: whether a tenant and role may use a tool, a resource or a
+//! prompt, and why.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use clap::Args;
 
 use crate::app;
 use crate::ids::{Role, Scope, TenantId};
+use crate::tenancy::Subject;
 
 /// `toolgate explain`
 #[derive(Debug, Args)]
@@ -24,12 +26,39 @@ pub(super) struct Options {
     /// A scope of the token; may be given several times. Without any, every scope counts as held.
     #[arg(long)]
     scope: Vec<String>,
-    /// The tool's exposed name.
-    #[arg(long)]
-    tool: String,
+    #[command(flatten)]
+    what: What,
     /// Print JSON.
     #[arg(long)]
     json: bool,
+}
+
+/// What is asked about.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// A tool's exposed name.
+    #[arg(long)]
+    tool: Option<String>,
+    /// A resource's URI, or a template as it is listed.
+    #[arg(long)]
+    resource: Option<String>,
+    /// A prompt's exposed name.
+    #[arg(long)]
+    prompt: Option<String>,
+}
+
+impl What {
+    fn subject(&self) -> (Subject, &str) {
+        let given = [
+            (Subject::Tools, &self.tool),
+            (Subject::Resources, &self.resource),
+            (Subject::Prompts, &self.prompt),
+        ];
+        let mut given = given.into_iter();
+        let found = given.find_map(|(subject, name)| Some((subject, name.as_deref()?)));
+        found.unwrap_or((Subject::Tools, ""))
+    }
 }
 
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
@@ -46,7 +75,10 @@ pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
         .map(|scope| Scope::new(scope.as_str()))
         .collect();
     let scopes = (!scopes.is_empty()).then_some(&scopes);
-    let explanation = app::explain(&loaded, &tenant, &roles, scopes, &options.tool).await?;
+    let explanation = {
+        let (subject, name) = options.what.subject();
+        app::explain(&loaded, &tenant, &roles, scopes, subject, name).await?
+    };
     if options.json {
         println!("{}", serde_json::to_string(&explanation)?);
     } else {

@@ -13,6 +13,10 @@ use crate::ids::Role;
 pub struct Tenant {
     /// What everybody of the tenant may use. Silence is no.
     pub tools: RuleSet,
+    /// Which resources everybody of the tenant may read. Silence is no.
+    pub resources: RuleSet,
+    /// Which prompts everybody of the tenant may use. Silence is no.
+    pub prompts: RuleSet,
     /// What a role may use besides. Any deny wins over any allow.
     pub roles: IndexMap<Role, RoleRules>,
     /// How often.
@@ -29,13 +33,19 @@ pub struct Tenant {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RoleRules {
-    /// What the role may use.
+    /// Which tools the role may use.
     pub tools: RuleSet,
+    /// Which resources the role may read.
+    pub resources: RuleSet,
+    /// Which prompts the role may use.
+    pub prompts: RuleSet,
 }
 
 impl Tenant {
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.within("tools", |check| self.tools.validate(check));
+        check.within("resources", |check| self.resources.validate_names(check));
+        check.within("prompts", |check| self.prompts.validate_names(check));
         check.within("roles", |check| {
             for (role, rules) in &self.roles {
                 check.within(role.as_str(), |check| {
@@ -48,6 +58,8 @@ impl Tenant {
                         );
                     }
                     check.within("tools", |check| rules.tools.validate(check));
+                    check.within("resources", |check| rules.resources.validate_names(check));
+                    check.within("prompts", |check| rules.prompts.validate_names(check));
                 });
             }
         });

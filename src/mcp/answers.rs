@@ -10,7 +10,7 @@ use crate::ids::Scope;
 use crate::limits::{Limited, StreamsFull};
 use crate::pipeline::{Answered, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Json, RequestId, Version, codes, error_message, result_message};
+use crate::protocol::{Era, Json, RequestId, Version, codes, error_message, result_message};
 
 /// When to ask again for a stream that there is no room for.
 const STREAMS_RETRY: Duration = Duration::from_secs(10);
@@ -77,18 +77,37 @@ impl Reply {
     }
 }
 
+/// How answers are written for one caller.
+#[derive(Clone, Copy)]
+pub(super) struct Manner {
+    /// Some codes differ.
+    pub(super) era: Era,
+    /// From the modern form to the caller's.
+    pub(super) lower: fn(Json) -> Json,
+}
+
+impl Manner {
+    /// For answers that have the caller's form already.
+    pub(super) fn plain(era: Era) -> Self {
+        Self {
+            era,
+            lower: |json| json,
+        }
+    }
+}
+
 /// What a finished call is answered with.
-pub(super) fn of_call(id: &RequestId, answered: Answered, lower: impl Fn(Json) -> Json) -> Reply {
+pub(super) fn of_call(id: &RequestId, answered: Answered, manner: Manner) -> Reply {
     match answered {
         Answered::Recorded {
             outcome: Ok(clean),
             receipt,
-        } => of_result(id, &lower(clean.into_json()), receipt),
+        } => of_result(id, &(manner.lower)(clean.into_json()), receipt),
         Answered::Recorded {
             outcome: Err(refusal),
             ..
         }
-        | Answered::Unrecorded(refusal) => of_refusal(Some(id), refusal, lower),
+        | Answered::Unrecorded(refusal) => of_refusal(Some(id), refusal, manner),
     }
 }
 
@@ -98,11 +117,7 @@ fn of_result(id: &RequestId, result: &Json, _receipt: AuditReceipt) -> Reply {
 }
 
 /// What a refusal is answered with.
-pub(super) fn of_refusal(
-    id: Option<&RequestId>,
-    refusal: Refusal,
-    lower: impl Fn(Json) -> Json,
-) -> Reply {
+pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, manner: Manner) -> Reply {
     let retry_after = refusal.retry_after();
     let words = refusal.to_string();
     match refusal {
@@ -110,13 +125,17 @@ pub(super) fn of_refusal(
         Refusal::InvalidRequest(_) => Reply::error(400, id, codes::INVALID_REQUEST, &words, None),
         Refusal::MalformedParams(_)
         | Refusal::UnknownTool { .. }
+        | Refusal::UnknownPrompt { .. }
+        | Refusal::UnknownReference
         | Refusal::Arguments(ArgumentFault::NotAnObject { .. }) => {
             Reply::error(200, id, codes::INVALID_PARAMS, &words, None)
         }
         Refusal::Arguments(ArgumentFault::Invalid { message }) => match id {
-            Some(id) => Reply::result(id, &lower(tool_error(&message))),
+            Some(id) => Reply::result(id, &(manner.lower)(tool_error(&message))),
             None => Reply::error(200, id, codes::INVALID_PARAMS, &message, None),
         },
+        Refusal::UnknownResource { uri } => unknown_resource(id, &words, &uri, manner.era),
+        Refusal::Failed { .. } => Reply::error(200, id, codes::INTERNAL_ERROR, &words, None),
         Refusal::HeaderMismatch(_) => Reply::error(400, id, codes::HEADER_MISMATCH, &words, None),
         Refusal::StandardHeaderMismatch(_) => Reply::error(
             400,
@@ -134,12 +153,31 @@ pub(super) fn of_refusal(
         ),
         Refusal::Withheld => unavailable(id, "executed, outcome withheld, do not retry", None),
         Refusal::Cancelled => Reply::empty(202),
+        Refusal::MissingCapability { needed } => {
+            let data = ObjectBuilder::new()
+                .json("requiredCapabilities", &needed)
+                .build();
+            let code = codes::MISSING_CLIENT_CAPABILITY;
+            Reply::error(400, id, code, &words, Some(&data))
+        }
         Refusal::Upstream {
             code,
             message,
             data,
         } => Reply::error(200, id, code, message.as_str(), data.as_ref()),
     }
+}
+
+/// Hidden and missing resources alike (MCP 2026-07-28 resources, Error Handling; the
+/// older revisions have a code of their own).
+fn unknown_resource(id: Option<&RequestId>, words: &str, uri: &str, era: Era) -> Reply {
+    let code = match era {
+        Era::Modern => codes::INVALID_PARAMS,
+        Era::Legacy => codes::LEGACY_RESOURCE_NOT_FOUND,
+    };
+    let shown: String = uri.chars().take(2048).collect();
+    let data = ObjectBuilder::new().text("uri", &shown).build();
+    Reply::error(200, id, code, words, Some(&data))
 }
 
 fn missing_scopes(id: Option<&RequestId>, needed: Vec<Scope>) -> Reply {

@@ -12,7 +12,7 @@ use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
 
 use super::answers::Reply;
 use super::session::Session;
-use super::{Answer, Inbound, Server, call, era, legacy};
+use super::{Answer, Inbound, Server, call, era, legacy, replies};
 
 /// Most members of a batch.
 const MOST: usize = 20;
@@ -93,25 +93,28 @@ async fn one(
         era::refuse(server, inbound, &text, id.as_ref(), refusal).await
     };
     match Message::read(&member) {
-        Ok(Message::Request(request)) if request.method == "tools/call" => {
+        Ok(Message::Request(request)) => {
+            if !legacy::run_here(&request.method) {
+                return Some(legacy::method(server, inbound, &request, session).await);
+            }
             let meta = RequestMeta::of(request.params.as_ref());
             let caller = legacy::caller(session, inbound, &request, bytes);
-            let lower = legacy::lowering(session.version);
+            let manner = legacy::manner(session.version);
             Some(
-                match call::start(server, inbound.again(), request, meta, caller, lower) {
+                match call::start(server, inbound.again(), request, meta, caller, manner) {
                     Ok(running) => running.reply().await,
                     Err(refused) => refused.await,
                 },
             )
         }
-        Ok(Message::Request(request)) => {
-            Some(legacy::method(server, inbound, &request, session).await)
-        }
         Ok(Message::Notification(notification)) => {
             legacy::hear(server, session, &notification);
             None
         }
-        Ok(Message::Response(_)) => None,
+        Ok(Message::Response(given)) => {
+            replies::answered(server, session, &given).await;
+            None
+        }
         Ok(Message::Batch(_)) => Some(refused(None, "a batch may not hold a batch").await),
         Err(fault) => Some(refused(fault.id, fault.reason).await),
     }

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::pipeline::{Attempt, Refusal};
-use crate::protocol::{Era, Json, JsonLimits, Message, Request, RequestId, RequestMeta, Version};
+use crate::pipeline::{Ask, Attempt, Refusal};
+use crate::protocol::{
+    Era, Json, JsonLimits, Message, Method, Request, RequestId, RequestMeta, Response, Version,
+};
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::CallerKey;
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::{Answer, Inbound, Server, batch, legacy, modern};
 
 /// Where a request belongs.
@@ -79,7 +81,7 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
                 }
             }
         }
-        Ok(Message::Response(given)) => response(server, inbound, &body, given.id.as_ref()).await,
+        Ok(Message::Response(given)) => response(server, inbound, &body, given).await,
     }
 }
 
@@ -102,12 +104,23 @@ struct Measured {
 impl Measured {
     /// The label is a word of ours: a method that is not known is `other`.
     fn begin(method: &str) -> Option<Self> {
-        const TIMED: [&str; 5] = [
+        const TIMED: [&str; 16] = [
             "initialize",
             "ping",
             "server/discover",
             "tools/list",
             "logging/setLevel",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+            "resources/subscribe",
+            "resources/unsubscribe",
+            "prompts/list",
+            "prompts/get",
+            "completion/complete",
+            "tasks/get",
+            "tasks/update",
+            "tasks/cancel",
         ];
         if matches!(method, "tools/call" | "subscriptions/listen") {
             return None;
@@ -124,26 +137,23 @@ impl Measured {
     fn end(self, metrics: &Metrics, answer: &Answer) {
         let outcome = match answer {
             Answer::Reply(reply) if reply.is_error() => "refused",
-            Answer::Reply(_) | Answer::Stream(_) => "ok",
+            Answer::Reply(_) | Answer::Stream(_) | Answer::Events(_) => "ok",
         };
         metrics.operation(self.method, outcome, self.begun.elapsed());
     }
 }
 
 /// Takes a response: in a session alone may one come.
-async fn response(
-    server: &Arc<Server>,
-    inbound: Inbound,
-    body: &Bytes,
-    id: Option<&RequestId>,
-) -> Answer {
+async fn response(server: &Arc<Server>, inbound: Inbound, body: &Bytes, given: Response) -> Answer {
     let header = inbound.headers.protocol_version.as_deref();
     if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
         let words = "a JSON-RPC response has no place here: send requests and notifications";
         let refusal = Refusal::InvalidRequest(words.to_owned());
-        return refuse(server, &inbound, body, id, refusal).await.into();
+        return refuse(server, &inbound, body, given.id.as_ref(), refusal)
+            .await
+            .into();
     }
-    legacy::response(server, &inbound).await
+    legacy::response(server, &inbound, &given).await
 }
 
 /// Records a body that never became a request, by its digest alone, and answers it.
@@ -164,12 +174,13 @@ pub(super) async fn refuse(
         attempt.era = Era::Modern;
         attempt.version = Version::parse(modern).unwrap_or(Version::MODERN);
     }
+    let era = attempt.era;
     attempt.unread = Some(body.clone());
     let refusal = server
         .pipeline
         .refuse_unread(&attempt, &inbound.context, None, refusal)
         .await;
-    answers::of_refusal(id, refusal, |json| json)
+    answers::of_refusal(id, refusal, Manner::plain(era))
 }
 
 /// What the record says of a request.
@@ -217,28 +228,58 @@ pub(super) fn called_name(request: &Request) -> Option<String> {
     name.string().map(Into::into)
 }
 
-/// The `name` of a call's params, or why it cannot be read (`rules.md` §2.2).
-pub(super) fn call_params(request: &Request) -> Result<(String, Option<Json>), Refusal> {
-    let malformed = |words: &str| Refusal::MalformedParams(words.to_owned());
-    let params = request.params.as_ref().ok_or_else(|| {
-        malformed("`params` is missing: send {\"name\": \"<tool>\", \"arguments\": {…}}")
-    })?;
-    let name = params
-        .get("name")
-        .ok_or_else(|| malformed("`params.name` is missing: name the tool to call"))?;
-    let kind = name.kind().name();
-    let name = name
+/// What a request asks for, or why it cannot be read (`rules.md` §2.2).
+pub(super) fn ask(request: &Request) -> Result<Ask, Refusal> {
+    let malformed = |words: String| Refusal::MalformedParams(words);
+    let method = Method::parse(&request.method)
+        .ok_or_else(|| malformed(format!("`{}` is not run", request.method)))?;
+    let (key, example) = match method {
+        Method::CallTool => ("name", "{\"name\": \"<tool>\", \"arguments\": {…}}"),
+        Method::GetPrompt => ("name", "{\"name\": \"<prompt>\", \"arguments\": {…}}"),
+        Method::ReadResource => ("uri", "{\"uri\": \"<resource>\"}"),
+        Method::Complete => (
+            "ref",
+            "{\"ref\": {…}, \"argument\": {\"name\": …, \"value\": …}}",
+        ),
+        Method::GetTask | Method::UpdateTask | Method::CancelTask => {
+            ("taskId", "{\"taskId\": \"<task>\"}")
+        }
+    };
+    let params = request.params.as_ref().filter(|params| params.is_object());
+    let params = params.ok_or_else(|| malformed(format!("`params` is missing: send {example}")))?;
+    let value = params.get(key);
+    if method == Method::Complete {
+        let argument = params.get("argument").filter(Json::is_object);
+        let text = |key: &str| argument.as_ref()?.get(key)?.string().map(drop);
+        if text("name").and(text("value")).is_none() {
+            return Err(malformed(format!(
+                "`params.argument` needs a name and a value: send {example}"
+            )));
+        }
+        return Ok(Ask {
+            method,
+            name: completed(value.as_ref()),
+            params: params.clone(),
+        });
+    }
+    let value =
+        value.ok_or_else(|| malformed(format!("`params.{key}` is missing: send {example}")))?;
+    let kind = value.kind().name();
+    let name = value
         .string()
-        .ok_or_else(|| {
-            Refusal::MalformedParams(format!("`params.name` must be a string, got {kind}"))
-        })?
+        .ok_or_else(|| malformed(format!("`params.{key}` must be a string, got {kind}")))?
         .into_owned();
-    Ok((
+    Ok(Ask {
+        method,
         name,
-        params
-            .get("arguments")
-            .filter(|arguments| !arguments.is_null()),
-    ))
+        params: params.clone(),
+    })
+}
+
+/// What a completion is about, for the record.
+fn completed(reference: Option<&Json>) -> String {
+    let text = |key: &str| Some(reference?.get(key)?.string()?.into_owned());
+    text("name").or_else(|| text("uri")).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,18 +1,26 @@
-//! The legacy era: sessions opened by `initialize`, one GET stream a session,
-//! cancellation by notification. Results are lowered from the modern form here.
+//! The legacy era: sessions opened by `initialize`, one GET stream a session, streams
+//! that are taken up again, cancellation and replies by messages of their own.
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+
 use crate::limits::Cost;
-use crate::pipeline::Refusal;
-use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Era, Json, LogLevel, Notification, Request, RequestMeta, Version, codes};
+use crate::pipeline::{Asking, Refusal};
+use crate::protocol::json::ObjectBuilder;
+use crate::protocol::{
+    Era, Json, LogLevel, Method, Notification, Request, RequestMeta, Response, Version, codes,
+};
 use crate::upstream::CallerKey;
 
-use super::answers::{self, Reply};
-use super::call::{self, Caller};
+use super::answers::{self, Manner, Reply};
+use super::call::{self, Caller, Within};
+use super::journal::Position;
 use super::session::{Session, SessionFault};
-use super::{Answer, Inbound, Server, era, listen, lists, modern, relay};
+use super::{
+    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, relay, replies,
+    routed, subscriptions,
+};
 
 /// What a legacy client is told when it comes without a session, or with one that is no longer known.
 impl From<SessionFault> for Reply {
@@ -61,11 +69,7 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
         capabilities.as_ref(),
         client.as_deref(),
     );
-    let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new()
-        .json("tools", &tools)
-        .json("logging", &Json::empty_object())
-        .build();
+    let capabilities = capabilities::of(server, &inbound.context, Era::Legacy);
     let result = ObjectBuilder::new()
         .text("protocolVersion", version.as_str())
         .json("capabilities", &capabilities)
@@ -119,22 +123,19 @@ pub(super) async fn request(
         Ok(session) => session,
         Err(reply) => return with_id(reply, &request).into(),
     };
-    if request.method == "tools/call" {
-        let caller = caller(&session, &inbound, &request, bytes);
-        return call::post(
-            server,
-            inbound,
-            request,
-            meta,
-            caller,
-            lowering(session.version),
-        )
-        .await;
+    if run_here(&request.method) {
+        let mut caller = caller(&session, &inbound, &request, bytes);
+        if inbound.accept.stream {
+            caller.asking = Asking::Beside;
+        }
+        let manner = manner(session.version);
+        return call::post(server, inbound, request, meta, caller, manner).await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
 
-/// What the record and the upstream are told of a call in this session.
+/// What the record and the upstream are told of a request in this session. It cannot
+/// be asked for anything unless its answer may be a stream.
 pub(super) fn caller(
     session: &Session,
     inbound: &Inbound,
@@ -146,13 +147,24 @@ pub(super) fn caller(
     attempt.caller = CallerKey(session.caller_key(inbound.context.principal().key().as_bytes()));
     Caller {
         attempt,
-        inflight: Some((session.id, request.id.key())),
-        cancel_on_hang_up: false,
+        within: Some(Within {
+            session: session.id,
+            version: session.version,
+            request: request.id.key(),
+        }),
         log_level: Some(session.log_level),
+        capabilities: session.capabilities.clone(),
+        asking: Asking::Not,
     }
 }
 
-/// Every method but `tools/call`.
+/// Whether an upstream is asked for the method. Tasks of the extension belong to
+/// the modern era.
+pub(super) fn run_here(method: &str) -> bool {
+    Method::parse(method).is_some_and(|method| !method.is_of_tasks())
+}
+
+/// Every method that no upstream is asked for.
 pub(super) async fn method(
     server: &Server,
     inbound: &Inbound,
@@ -166,14 +178,25 @@ pub(super) async fn method(
         "ping" => Ok(Json::empty_object()),
         "tools/list" => lists::tools(server, &inbound.context, request, session.version),
         "logging/setLevel" => set_level(server, inbound, request, session).await,
+        "resources/subscribe" => {
+            subscriptions::change(server, inbound, request, session, true).await
+        }
+        "resources/unsubscribe" => {
+            subscriptions::change(server, inbound, request, session, false).await
+        }
         "initialize" => Err(Refusal::InvalidRequest(
             "the session is open already".to_owned(),
         )),
-        method => return answers::unknown_method(&request.id, method, false),
+        method => match lists::family(method) {
+            Some(family) => {
+                lists::items(server, &inbound.context, request, session.version, family)
+            }
+            None => return answers::unknown_method(&request.id, method, false),
+        },
     };
     match outcome {
         Ok(result) => Reply::result(&request.id, &result),
-        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, |json| json),
+        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, Manner::plain(Era::Legacy)),
     }
 }
 
@@ -223,29 +246,37 @@ pub(super) async fn notification(
 
 /// Acts on a notification. An unknown one is ignored (MCP 2025-11-25 cancellation, Error Handling).
 pub(super) fn hear(server: &Server, session: &Session, notification: &Notification) {
-    if notification.method != "notifications/cancelled" {
-        return;
-    }
-    let id = notification
-        .params
-        .as_ref()
-        .and_then(|params| params.get("requestId"));
-    let Some(id) = id.and_then(crate::protocol::RequestId::new) else {
-        return;
-    };
-    if !server.inflight.cancel(session.id, &id.key()) {
-        server
-            .relay
-            .announce(relay::cancelled(session.id, &id.key()));
+    let params = notification.params.as_ref();
+    match notification.method.as_str() {
+        "notifications/cancelled" => {
+            let id = params.and_then(|params| params.get("requestId"));
+            let Some(id) = id.and_then(crate::protocol::RequestId::new) else {
+                return;
+            };
+            if !server.inflight.cancel(session.id, &id.key()) {
+                server
+                    .relay
+                    .announce(relay::cancelled(session.id, &id.key()));
+            }
+        }
+        "notifications/progress" => {
+            if let Some(params) = params {
+                replies::progressed(server, session, params);
+            }
+        }
+        _ => {}
     }
 }
 
-/// Takes a response. No request was sent to the client, so none is waited for.
-pub(super) async fn response(server: &Server, inbound: &Inbound) -> Answer {
-    match session(server, inbound).await {
-        Ok(_) => Reply::empty(202).into(),
-        Err(reply) => reply.into(),
-    }
+/// Takes a response to what the client was asked, on whichever replica that was.
+pub(super) async fn response(server: &Server, inbound: &Inbound, given: &Response) -> Answer {
+    let session = match session(server, inbound).await {
+        Ok(session) => session,
+        Err(reply) => return reply.into(),
+    };
+    replies::answered(server, &session, given).await;
+    // One that nobody waits for any more is no fault of the client's.
+    Reply::empty(202).into()
 }
 
 /// Opens the session's GET stream. A newer one closes the older.
@@ -261,6 +292,10 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
         Ok(session) => session,
         Err(reply) => return reply.into(),
     };
+    let last = inbound.headers.last_event_id.as_deref();
+    if let Some((id, position)) = last.and_then(|id| Some((id, Position::parse(id)?))) {
+        return taken_up(server, &inbound, &session, id, position).await;
+    }
     let at = server.clock.unix_millis();
     match listen::session_stream(server, inbound, &session, at) {
         Ok(messages) => {
@@ -268,6 +303,41 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
             Answer::Stream(messages)
         }
         Err(full) => answers::streams_full(None, full).into(),
+    }
+}
+
+/// Takes a stream of the session up again behind an event, on whichever replica it is.
+async fn taken_up(
+    server: &Arc<Server>,
+    inbound: &Inbound,
+    session: &Session,
+    id: &str,
+    position: Position,
+) -> Answer {
+    let permit = match server.streams.open(&inbound.context) {
+        Ok(permit) => permit,
+        Err(full) => return answers::streams_full(None, full).into(),
+    };
+    let version = session.version;
+    let events = if position.replica == server.relay.own() {
+        let journal = server.journals.find(session.id, position);
+        journal.map(|journal| journal.read(Some(position), version))
+    } else {
+        routed::follow(server, session.id, position, id, version).await
+    };
+    match events {
+        Some(events) => Answer::Events(Box::pin(events.map(move |event| {
+            let _open = &permit;
+            event
+        }))),
+        None => Reply::error(
+            400,
+            None,
+            codes::INVALID_REQUEST,
+            "The stream of this Last-Event-ID is over or lost and cannot be taken up: send the request anew if it may run twice",
+            None,
+        )
+        .into(),
     }
 }
 
@@ -281,6 +351,7 @@ pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
         {
             Ok(()) => {
                 server.listeners.close(session.id);
+                server.journals.close(session.id);
                 server
                     .relay
                     .broadcast(&relay::session_ended(session.id))
@@ -306,99 +377,10 @@ fn with_id(reply: Reply, request: &Request) -> Reply {
     Reply { body, ..reply }
 }
 
-/// How results are lowered for a revision.
-pub(super) fn lowering(version: Version) -> fn(Json) -> Json {
-    match version {
-        Version::V2025_03_26 => lower_2025_03_26,
-        Version::V2025_06_18 | Version::V2025_11_25 | Version::V2026_07_28 => lower,
-    }
-}
-
-/// From the modern form: no `resultType`, `structuredContent` only where it is an object.
-fn lower(result: Json) -> Json {
-    lower_to(result, Json::is_object)
-}
-
-/// Leaves out structured content that the revision does not know. Where nothing
-/// else tells it, it becomes the text (MCP tools, Structured Content).
-fn lower_to(result: Json, knows: fn(&Json) -> bool) -> Json {
-    let foreign = result
-        .get("structuredContent")
-        .filter(|value| !knows(value));
-    let drops =
-        |key: &str| key == "resultType" || (key == "structuredContent" && foreign.is_some());
-    if !result.members().any(|(key, _)| drops(&key)) {
-        return result;
-    }
-    let result = result.without_members(drops);
-    match (foreign, result.get("content")) {
-        (Some(value), Some(content)) if content.elements().next().is_none() => {
-            let block = text_block(value.as_str());
-            result.with_member("content", &ArrayBuilder::from_iter([&block]).build())
-        }
-        _ => result,
-    }
-}
-
-fn text_block(text: &str) -> Json {
-    ObjectBuilder::new()
-        .text("type", "text")
-        .text("text", text)
-        .build()
-}
-
-/// 2025-03-26 has neither structured content nor resource links: a link becomes
-/// text that says where it leads.
-fn lower_2025_03_26(result: Json) -> Json {
-    let result = lower_to(result, |_| false);
-    let Some(content) = result.get("content") else {
-        return result;
-    };
-    let mut blocks = ArrayBuilder::new();
-    for block in content.elements() {
-        blocks.push(&linked_text(&block).unwrap_or(block));
-    }
-    result.with_member("content", &blocks.build())
-}
-
-fn linked_text(block: &Json) -> Option<Json> {
-    let text = |key: &str| {
-        block
-            .get(key)
-            .and_then(|value| value.string().map(String::from))
-    };
-    if text("type")? != "resource_link" {
-        return None;
-    }
-    let label = text("title").or_else(|| text("name")).unwrap_or_default();
-    let words = format!("{label}: {}", text("uri").unwrap_or_default());
-    Some(text_block(&words))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_is_lowered_by_what_the_revision_lacks() {
-        let json = |value| Json::from_value(&value);
-        let modern = json(serde_json::json!({
-            "resultType": "complete", "structuredContent": [1],
-            "content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}],
-        }));
-        assert_eq!(
-            lower(modern.clone()).as_str(),
-            r#"{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}"#
-        );
-        assert_eq!(
-            lower_2025_03_26(modern).as_str(),
-            r#"{"content":[{"type":"text","text":"a: file:///a"}]}"#
-        );
-        let clean = json(serde_json::json!({"content": [], "structuredContent": {"n": 1}}));
-        assert_eq!(lower(clean.clone()).as_str(), clean.as_str());
-        let untold = json(serde_json::json!({"content": [], "structuredContent": ["a", 1]}));
-        let told = r#"{"content":[{"type":"text","text":"[\"a\",1]"}]}"#;
-        assert_eq!(lower(untold.clone()).as_str(), told);
-        assert_eq!(lower_2025_03_26(untold).as_str(), told);
+/// How answers are written for a revision.
+pub(super) fn manner(version: Version) -> Manner {
+    Manner {
+        era: Era::Legacy,
+        lower: lowering::result(version),
     }
 }

@@ -2,25 +2,26 @@
 //! legacy session's GET stream. Both hear of a change only when what their own
 //! caller sees has changed.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::stream;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits::{StreamPermit, StreamsFull};
-use crate::protocol::json::ObjectBuilder;
+use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Json, Request, RequestId, codes, meta, result_message};
 use crate::telemetry::metrics::Counted;
 use crate::tenancy::TenantContext;
-use crate::visibility;
+use crate::visibility::{self, Fingerprints};
 
 use super::answers::{self, Reply};
 use super::session::Session;
+use super::watching::{Wanted, Watching};
 use super::{Answer, Inbound, Messages, Resolver, Server};
 
 /// The GET streams that are open here, one a session.
@@ -33,6 +34,8 @@ struct Open {
     /// Milliseconds of the Unix epoch.
     at: i64,
     ended: CancellationToken,
+    /// The session has other subscriptions now.
+    poked: Arc<Notify>,
     permit: Arc<StreamPermit>,
 }
 
@@ -53,12 +56,20 @@ impl Listeners {
         let open = Open {
             at,
             ended: CancellationToken::new(),
+            poked: Arc::default(),
             permit,
         };
         if let Some(older) = streams.insert(session, open.clone()) {
             older.ended.cancel();
         }
         Ok(open)
+    }
+
+    /// Lets the session's stream, if it is here, look at its subscriptions again.
+    pub(super) fn poke(&self, session: SessionId) {
+        if let Some(open) = self.lock().get(&session) {
+            open.poked.notify_one();
+        }
     }
 
     /// Closes the session's stream, if it is here.
@@ -106,6 +117,12 @@ impl Drop for SessionStream {
     }
 }
 
+/// A session whose subscriptions are watched.
+struct OfSession {
+    id: SessionId,
+    poked: Arc<Notify>,
+}
+
 /// Watches what one caller sees.
 struct Watch {
     server: Arc<Server>,
@@ -114,7 +131,11 @@ struct Watch {
     context: TenantContext,
     changes: watch::Receiver<u64>,
     epoch: watch::Receiver<u64>,
-    seen: [u8; 32],
+    seen: Fingerprints,
+    wanted: Wanted,
+    resources: Watching,
+    session: Option<OfSession>,
+    due: Vec<Told>,
     ended: CancellationToken,
     expires: tokio::time::Instant,
     _permit: Arc<StreamPermit>,
@@ -124,6 +145,9 @@ struct Watch {
 /// What a watch tells.
 enum Told {
     ToolsChanged,
+    ResourcesChanged,
+    PromptsChanged,
+    Updated(String),
     End,
 }
 
@@ -137,37 +161,109 @@ impl Watch {
     ) -> Self {
         let changes = server.pipeline.catalog.changes(inbound.context.tenant_id());
         let left = u64::try_from(until - server.clock.unix_seconds()).unwrap_or(0);
-        let mut watch = Self {
+        let view = server.pipeline.catalog.view(inbound.context.tenant_id());
+        Self {
             server: Arc::clone(server),
             principal: Arc::clone(inbound.context.principal()),
             resolver: inbound.resolver,
-            context: inbound.context,
             changes,
             epoch: inbound.epoch,
-            seen: [0; 32],
+            seen: visibility::fingerprints(&inbound.context, &view),
+            wanted: Wanted::default(),
+            resources: Watching::default(),
+            session: None,
+            due: Vec::new(),
+            context: inbound.context,
             ended,
             expires: tokio::time::Instant::now() + Duration::from_secs(left),
             _permit: permit,
             _counted: server.pipeline.metrics.open_stream(),
-        };
-        watch.seen = watch.fingerprint();
-        watch
+        }
     }
 
-    /// A digest that changes when what this caller sees changes.
-    fn fingerprint(&self) -> [u8; 32] {
+    /// Watches these resources and no others, as far as the caller may read them.
+    fn watch(&mut self, uris: &BTreeSet<String>) {
+        let catalog = &self.server.pipeline.catalog;
+        let context = &self.context;
+        let view = catalog.view(context.tenant_id());
+        self.resources.set(uris, |uri| {
+            let place = visibility::see_resource(context, catalog, &view, uri).ok()?;
+            catalog.watch(&place)
+        });
+    }
+
+    /// Looks again at what the session has subscribed to.
+    async fn look_at_session(&mut self) {
+        if let Some(session) = &self.session {
+            let tenant = self.context.tenant_id();
+            let uris = self.server.sessions.subscriptions(tenant, session.id).await;
+            self.watch(&uris);
+        }
+    }
+
+    /// Whether the caller may still read what it watches.
+    fn may_read(&self, uri: &str) -> bool {
+        let catalog = &self.server.pipeline.catalog;
+        let view = catalog.view(self.context.tenant_id());
+        visibility::see_resource(&self.context, catalog, &view, uri).is_ok()
+    }
+
+    /// Compares what the caller sees with what it saw.
+    fn look(&mut self) {
         let view = self.server.pipeline.catalog.view(self.context.tenant_id());
-        visibility::fingerprint(&self.context, &view)
+        let now = visibility::fingerprints(&self.context, &view);
+        let wanted = &self.wanted;
+        for (wanted, changed, told) in [
+            (
+                wanted.tools,
+                now.tools != self.seen.tools,
+                Told::ToolsChanged,
+            ),
+            (
+                wanted.resources,
+                now.resources != self.seen.resources,
+                Told::ResourcesChanged,
+            ),
+            (
+                wanted.prompts,
+                now.prompts != self.seen.prompts,
+                Told::PromptsChanged,
+            ),
+        ] {
+            if wanted && changed {
+                self.due.push(told);
+            }
+        }
+        self.seen = now;
     }
 
     /// Waits until there is something to tell.
     async fn next(&mut self) -> Told {
         loop {
+            if let Some(told) = self.due.pop() {
+                return told;
+            }
+            let poked = async {
+                match &self.session {
+                    Some(session) => session.poked.notified().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 () = self.ended.cancelled() => return Told::End,
                 () = self.server.closing.cancelled() => return Told::End,
                 () = tokio::time::sleep_until(self.expires) => return Told::End,
                 changed = self.changes.changed() => if changed.is_err() { return Told::End },
+                () = poked => {
+                    self.look_at_session().await;
+                    continue;
+                }
+                uri = self.resources.next() => {
+                    if self.may_read(&uri) {
+                        return Told::Updated(uri);
+                    }
+                    continue;
+                }
                 changed = self.epoch.changed() => {
                     if changed.is_err() { return Told::End }
                     match (self.resolver)(&self.principal) {
@@ -176,11 +272,7 @@ impl Watch {
                     }
                 }
             }
-            let now = self.fingerprint();
-            if now != self.seen {
-                self.seen = now;
-                return Told::ToolsChanged;
-            }
+            self.look();
         }
     }
 }
@@ -195,17 +287,21 @@ pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Reques
         let words = "`params.notifications` must be an object such as {\"toolsListChanged\": true}";
         return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
     };
-    let tools = filter
-        .get("toolsListChanged")
-        .and_then(|wanted| wanted.boolean())
-        == Some(true);
+    let wanted = match Wanted::of(&filter) {
+        Ok(wanted) => wanted,
+        Err(words) => {
+            return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
+        }
+    };
     let permit = match server.streams.open(&inbound.context) {
         Ok(permit) => Arc::new(permit),
         Err(full) => return answers::streams_full(Some(&request.id), full).into(),
     };
     let until = inbound.context.principal().expires_at();
-    let watch = Watch::begin(server, inbound, CancellationToken::new(), permit, until);
-    Answer::Stream(subscription(watch, request.id.clone(), tools))
+    let mut watch = Watch::begin(server, inbound, CancellationToken::new(), permit, until);
+    watch.watch(&wanted.uris);
+    watch.wanted = wanted;
+    Answer::Stream(subscription(watch, request.id.clone()))
 }
 
 /// The stages of a subscription's stream.
@@ -215,7 +311,7 @@ enum Stage {
     Result,
 }
 
-fn subscription(watch: Watch, id: RequestId, tools: bool) -> Messages {
+fn subscription(watch: Watch, id: RequestId) -> Messages {
     Box::pin(stream::unfold(
         Some((watch, Stage::Acknowledge)),
         move |state| {
@@ -224,21 +320,12 @@ fn subscription(watch: Watch, id: RequestId, tools: bool) -> Messages {
                 let (mut watch, stage) = state?;
                 match stage {
                     Stage::Acknowledge => {
-                        Some((acknowledged(&id, tools), Some((watch, Stage::Wait))))
+                        let message = acknowledged(&id, &watch);
+                        Some((message, Some((watch, Stage::Wait))))
                     }
-                    Stage::Wait => loop {
-                        match watch.next().await {
-                            Told::ToolsChanged if tools => {
-                                return Some((
-                                    tools_changed(Some(&id)),
-                                    Some((watch, Stage::Wait)),
-                                ));
-                            }
-                            Told::ToolsChanged => {}
-                            Told::End => {
-                                return Some((cancelled(&id), Some((watch, Stage::Result))));
-                            }
-                        }
+                    Stage::Wait => match told(watch.next().await, Some(&id)) {
+                        Some(message) => Some((message, Some((watch, Stage::Wait)))),
+                        None => Some((cancelled(&id), Some((watch, Stage::Result)))),
                     },
                     Stage::Result => Some((ended(&id), None)),
                 }
@@ -266,14 +353,19 @@ pub(super) fn session_stream(
         .principal()
         .expires_at()
         .min(session.expires.unix_timestamp());
-    let watch = Watch::begin(server, inbound, open.ended, open.permit, until);
+    let poked = Arc::clone(&open.poked);
+    let mut watch = Watch::begin(server, inbound, open.ended, open.permit, until);
+    watch.wanted = Wanted::all_lists();
+    watch.watch(&session.subscriptions);
+    watch.session = Some(OfSession {
+        id: session.id,
+        poked,
+    });
     Ok(Box::pin(stream::unfold(
         (watch, stream),
         |(mut watch, stream)| async move {
-            match watch.next().await {
-                Told::ToolsChanged => Some((tools_changed(None), (watch, stream))),
-                Told::End => None,
-            }
+            let message = told(watch.next().await, None)?;
+            Some((message, (watch, stream)))
         },
     )))
 }
@@ -293,10 +385,23 @@ fn notification(method: &str, params: &Json) -> Json {
 }
 
 /// The first message: which of the asked-for notifications will come.
-fn acknowledged(id: &RequestId, tools: bool) -> Json {
+/// Hidden and unknown resources are left out alike.
+fn acknowledged(id: &RequestId, watch: &Watch) -> Json {
     let mut honoured = ObjectBuilder::new();
-    if tools {
-        honoured = honoured.boolean("toolsListChanged", true);
+    let wanted = &watch.wanted;
+    for (wanted, name) in [
+        (wanted.tools, "toolsListChanged"),
+        (wanted.resources, "resourcesListChanged"),
+        (wanted.prompts, "promptsListChanged"),
+    ] {
+        if wanted {
+            honoured = honoured.boolean(name, true);
+        }
+    }
+    if !wanted.uris.is_empty() {
+        let uris: Vec<Json> = watch.resources.uris().map(Json::from_text).collect();
+        let uris: ArrayBuilder = uris.iter().collect();
+        honoured = honoured.json("resourceSubscriptions", &uris.build());
     }
     let params = ObjectBuilder::new()
         .json("_meta", &subscription_meta(id))
@@ -305,12 +410,18 @@ fn acknowledged(id: &RequestId, tools: bool) -> Json {
     notification("notifications/subscriptions/acknowledged", &params)
 }
 
-fn tools_changed(subscription: Option<&RequestId>) -> Json {
+/// What is told as a notification; `None` at the end.
+fn told(told: Told, subscription: Option<&RequestId>) -> Option<Json> {
     let meta = subscription.map(subscription_meta);
-    notification(
-        "notifications/tools/list_changed",
-        &ObjectBuilder::new().maybe("_meta", meta.as_ref()).build(),
-    )
+    let params = ObjectBuilder::new().maybe("_meta", meta.as_ref());
+    let (method, params) = match told {
+        Told::ToolsChanged => ("notifications/tools/list_changed", params),
+        Told::ResourcesChanged => ("notifications/resources/list_changed", params),
+        Told::PromptsChanged => ("notifications/prompts/list_changed", params),
+        Told::Updated(uri) => ("notifications/resources/updated", params.text("uri", &uri)),
+        Told::End => return None,
+    };
+    Some(notification(method, &params.build()))
 }
 
 /// The end, as one page of the specification has it (cancellation) …

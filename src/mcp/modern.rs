@@ -6,14 +6,17 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::catalog::Family;
 use crate::limits::Cost;
-use crate::pipeline::{Attempt, Refusal};
+use crate::pipeline::{Asking, Attempt, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Era, Json, Request, RequestMeta, Version, codes, meta};
+use crate::protocol::{
+    ClientCapabilities, Era, Json, Method, Request, RequestMeta, Version, codes, meta,
+};
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller};
-use super::{Answer, Inbound, McpHeaders, SERVER_NAME, Server, era, listen, lists};
+use super::{Answer, Inbound, McpHeaders, SERVER_NAME, Server, capabilities, era, listen, lists};
 
 /// Answers one modern request.
 pub(super) async fn request(
@@ -28,22 +31,36 @@ pub(super) async fn request(
     if let Err(fault) = agreed(&inbound.headers, &request, &meta) {
         return refused(server, &inbound, &request, fault, &attempt).await;
     }
+    if let Some(method) = run_here(&request.method) {
+        let caller = caller(attempt, &meta);
+        let manner = manner(method);
+        return call::post(server, inbound, request, meta, caller, manner).await;
+    }
     match request.method.as_str() {
-        "tools/call" => {
-            let caller = Caller {
-                attempt,
-                inflight: None,
-                cancel_on_hang_up: true,
-                log_level: meta.log_level,
-            };
-            call::post(server, inbound, request, meta, caller, complete).await
-        }
-        "server/discover" => browse(server, &inbound, &request, |_| Ok(discover())),
+        "server/discover" => browse(server, &inbound, &request, |server| {
+            Ok(discover(server, &inbound))
+        }),
         "tools/list" => browse(server, &inbound, &request, |server| {
             lists::tools(server, &inbound.context, &request, version)
         }),
+        method if lists::family(method).is_some() => browse(server, &inbound, &request, |server| {
+            let family = lists::family(&request.method).unwrap_or(Family::Resources);
+            lists::items(server, &inbound.context, &request, version, family)
+        }),
         "subscriptions/listen" => listen::subscribe(server, inbound, &request),
         method => answers::unknown_method(&request.id, method, true).into(),
+    }
+}
+
+/// What the record and the upstream are told of a request.
+pub(super) fn caller(attempt: Attempt, meta: &RequestMeta) -> Caller {
+    let capabilities = meta.client_capabilities.clone();
+    Caller {
+        attempt,
+        within: None,
+        log_level: meta.log_level,
+        capabilities: capabilities.map_or_else(ClientCapabilities::none, ClientCapabilities::new),
+        asking: Asking::Rounds,
     }
 }
 
@@ -59,7 +76,9 @@ fn browse(
     }
     match answer(server) {
         Ok(result) => Reply::result(&request.id, &result).into(),
-        Err(refusal) => answers::of_refusal(Some(&request.id), refusal, |json| json).into(),
+        Err(refusal) => {
+            answers::of_refusal(Some(&request.id), refusal, Manner::plain(Era::Modern)).into()
+        }
     }
 }
 
@@ -71,7 +90,7 @@ enum Fault {
 }
 
 /// What the record says of a modern request.
-fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
+pub(super) fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
     let mut attempt = era::attempt(inbound, Era::Modern, Version::MODERN, bytes);
     attempt.client_info = meta.client_info.as_ref().map(client_name);
     if let Some(trace) = meta.traceparent.as_deref().and_then(era::trace_id) {
@@ -104,7 +123,7 @@ async fn refused(
             )
             .await;
         if matches!(told, Refusal::AuditUnavailable(_)) {
-            return answers::of_refusal(id, told, |json| json).into();
+            return answers::of_refusal(id, told, Manner::plain(Era::Modern)).into();
         }
     }
     match fault {
@@ -182,6 +201,7 @@ fn mirrored_name(request: &Request) -> Option<String> {
     let field = match request.method.as_str() {
         "tools/call" | "prompts/get" => "name",
         "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
         _ => return None,
     };
     request
@@ -245,6 +265,43 @@ pub(super) fn complete(result: Json) -> Json {
     head.json("_meta", &meta).and_members_of(&result, "_meta")
 }
 
+/// A result that says how long it may be kept: by nobody but its caller, whatever
+/// the upstream thinks (MCP 2026-07-28 caching).
+fn complete_cached(result: Json) -> Json {
+    let asks = result
+        .get("resultType")
+        .as_ref()
+        .and_then(Json::string)
+        .as_deref()
+        == Some("input_required");
+    if asks {
+        return complete(result);
+    }
+    let result = result.with_member("cacheScope", &Json::from_text("private"));
+    let known = result.get("ttlMs").and_then(|ttl| ttl.integer());
+    let result = match known {
+        Some(0..) => result,
+        _ => result.with_member("ttlMs", &Json::from_integer(0)),
+    };
+    complete(result)
+}
+
+/// How answers to a method are written.
+pub(super) fn manner(method: Method) -> Manner {
+    Manner {
+        era: Era::Modern,
+        lower: match method {
+            Method::ReadResource => complete_cached,
+            _ => complete,
+        },
+    }
+}
+
+/// The method, where an upstream is asked for it.
+pub(super) fn run_here(method: &str) -> Option<Method> {
+    Method::parse(method).filter(|method| !method.is_of_tasks())
+}
+
 /// Name and version of this software.
 pub(super) fn server_info() -> Json {
     ObjectBuilder::new()
@@ -253,16 +310,14 @@ pub(super) fn server_info() -> Json {
         .build()
 }
 
-fn discover() -> Json {
+fn discover(server: &Server, inbound: &Inbound) -> Json {
     let versions: Vec<Json> = Version::ALL
         .iter()
         .map(|version| Json::from_text(version.as_str()))
         .collect();
-    let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new()
-        .json("tools", &tools)
-        .json("logging", &Json::empty_object())
-        .build();
+    let capabilities = capabilities::of(server, &inbound.context, Era::Modern);
+    let view = server.pipeline.catalog.view(inbound.context.tenant_id());
+    let ttl = i64::try_from(view.ttl().as_millis()).unwrap_or(0);
     complete(
         ObjectBuilder::new()
             .json(
@@ -270,7 +325,7 @@ fn discover() -> Json {
                 &ArrayBuilder::from_iter(&versions).build(),
             )
             .json("capabilities", &capabilities)
-            .integer("ttlMs", 3_600_000)
+            .integer("ttlMs", ttl)
             .text("cacheScope", "private")
             .build(),
     )

@@ -2,7 +2,8 @@
 //! facts, bound to the principal, that any replica opens. What changes is rows,
 //! kept here for a while after they were read.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aws_lc_rs::digest;
@@ -15,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::clock::{SharedClock, new_session_id};
 use crate::identity::Principal;
 use crate::ids::{SessionId, TenantId};
-use crate::protocol::{Json, LogLevel, Version};
+use crate::protocol::{ClientCapabilities, Json, LogLevel, Version};
 use crate::seal::Sealer;
 use crate::store::{Store, StoreError};
 
@@ -55,6 +56,10 @@ pub(super) struct Session {
     pub(super) client: Option<String>,
     /// The least severe log message that the client wants.
     pub(super) log_level: LogLevel,
+    /// What the client declared that it can do.
+    pub(super) capabilities: ClientCapabilities,
+    /// The URIs of resources that the client wants to hear of.
+    pub(super) subscriptions: Arc<BTreeSet<String>>,
 }
 
 impl Session {
@@ -86,14 +91,15 @@ struct Facts {
 }
 
 /// What changes of a session, as it was read last.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     ended: bool,
     log_level: Option<LogLevel>,
+    subscriptions: Arc<BTreeSet<String>>,
 }
 
 /// A state, and since when it is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Known {
     state: State,
     since: Instant,
@@ -180,6 +186,8 @@ impl Sessions {
             expires,
             client: facts.client,
             log_level,
+            capabilities: ClientCapabilities::new(capabilities_of(facts.capabilities)),
+            subscriptions: state.subscriptions,
         })
     }
 
@@ -188,8 +196,11 @@ impl Sessions {
     /// for the caller, and no request waits for the database again and again.
     async fn state(&self, tenant: &TenantId, id: SessionId) -> State {
         let known = self.states.get(&id);
-        if let Some(known) = known.filter(|known| known.since.elapsed() < BELIEVED) {
-            return known.state;
+        if let Some(known) = known
+            .as_ref()
+            .filter(|known| known.since.elapsed() < BELIEVED)
+        {
+            return known.state.clone();
         }
         let last = known.map(|known| known.state).unwrap_or_default();
         if self.is_left_alone() {
@@ -199,7 +210,7 @@ impl Sessions {
         let reading = tokio::spawn(read(self.store.clone(), tenant.clone(), id));
         let fault = match timeout(READ_PATIENCE, reading).await {
             Ok(Ok(Ok(state))) => {
-                self.remember(id, state);
+                self.remember(id, state.clone());
                 return state;
             }
             Ok(Ok(Err(fault))) => fault.to_string(),
@@ -246,8 +257,42 @@ impl Sessions {
             State {
                 log_level: Some(level),
                 ended: false,
+                subscriptions: Arc::clone(&session.subscriptions),
             },
         );
+    }
+
+    /// Adds a subscription to the session's, or removes it.
+    pub(super) async fn set_subscription(
+        &self,
+        tenant: &TenantId,
+        session: &Session,
+        uri: &str,
+        subscribe: bool,
+    ) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let kept = self
+            .store
+            .update_subscription(tenant, session.id, uri, subscribe, now)
+            .await?;
+        self.remember(
+            session.id,
+            State {
+                log_level: Some(session.log_level),
+                ended: false,
+                subscriptions: Arc::new(kept.into_iter().collect()),
+            },
+        );
+        Ok(())
+    }
+
+    /// What a session has subscribed to, as far as it can be known now.
+    pub(super) async fn subscriptions(
+        &self,
+        tenant: &TenantId,
+        id: SessionId,
+    ) -> Arc<BTreeSet<String>> {
+        self.state(tenant, id).await.subscriptions
     }
 
     /// Ends the session for every replica.
@@ -263,7 +308,7 @@ impl Sessions {
     pub(super) fn ended(&self, id: SessionId) {
         let ended = State {
             ended: true,
-            log_level: None,
+            ..State::default()
         };
         self.remember(id, ended);
     }
@@ -277,18 +322,93 @@ impl Sessions {
 async fn read(store: Store, tenant: TenantId, id: SessionId) -> Result<State, StoreError> {
     let ended = store.find_tombstone(&tenant, id).await?.is_some();
     let row = store.find_session_state(&tenant, id).await?;
+    let (log_level, subscriptions) = row
+        .map(|row| (row.log_level, row.subscriptions))
+        .unwrap_or_default();
     Ok(State {
         ended,
-        log_level: row.and_then(|row| row.log_level),
+        log_level,
+        subscriptions: Arc::new(subscriptions.into_iter().collect()),
     })
 }
 
-/// The declared capabilities as bits, in the order of the names.
+/// What can be declared, each with its bit: the order is part of every session id.
+const CAPABILITIES: [&[&str]; 11] = [
+    &["roots"],
+    &["sampling"],
+    &["elicitation"],
+    &["tasks"],
+    &["experimental"],
+    &["roots", "listChanged"],
+    &["sampling", "tools"],
+    &["sampling", "context"],
+    &["elicitation", "form"],
+    &["elicitation", "url"],
+    &["extensions", "io.modelcontextprotocol/ui"],
+];
+
+/// The declared capabilities as bits.
 fn capability_row(capabilities: &Json) -> u16 {
-    let names = ["roots", "sampling", "elicitation", "tasks", "experimental"];
-    names
+    let declares = |path: &[&str]| {
+        let found = path
+            .iter()
+            .try_fold(capabilities.clone(), |at, name| at.get(name));
+        // `listChanged` is a flag, all others are objects.
+        found.is_some_and(|found| found.boolean() != Some(false))
+    };
+    CAPABILITIES
         .iter()
         .enumerate()
-        .filter(|(_, name)| capabilities.get(name).is_some())
+        .filter(|(_, path)| declares(path))
         .fold(0, |row, (bit, _)| row | (1 << bit))
+}
+
+/// What the bits stand for, as far as it is passed on to upstreams.
+fn capabilities_of(row: u16) -> Json {
+    let has = |bit: usize| row & (1 << bit) != 0;
+    let mut out = serde_json::Map::new();
+    for (bit, path) in CAPABILITIES.iter().enumerate().filter(|(bit, _)| has(*bit)) {
+        // Tasks of 2025-11-25 and what is experimental are between client and gateway.
+        let value = serde_json::json!({});
+        match path {
+            [] | ["tasks" | "experimental", ..] | [_, "listChanged"] => {}
+            [name] => {
+                out.entry(*name).or_insert(value);
+            }
+            [name, part, ..] => {
+                let entry = out.entry(*name).or_insert_with(|| serde_json::json!({}));
+                if let Some(parts) = entry.as_object_mut() {
+                    let ui = serde_json::json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+                    let value = if bit == UI { ui } else { value };
+                    parts.insert((*part).to_owned(), value);
+                }
+            }
+        }
+    }
+    Json::from_value(&serde_json::Value::Object(out))
+}
+
+/// The bit of the apps extension, whose settings are known.
+const UI: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_declares_survives_in_its_session() {
+        let declared = serde_json::json!({
+            "roots": {"listChanged": true}, "sampling": {"tools": {}},
+            "elicitation": {"form": {}, "url": {}}, "experimental": {"x": {}}, "tasks": {},
+        });
+        let row = capability_row(&Json::from_value(&declared));
+        assert_eq!(
+            capabilities_of(row).to_value().unwrap(),
+            serde_json::json!({
+                "roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+            })
+        );
+        assert_eq!(capability_row(&Json::empty_object()), 0);
+        assert_eq!(capabilities_of(0).as_str(), "{}");
+    }
 }

@@ -6,13 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::arguments::ValidCall;
 use crate::audit::{ArgumentsRecord, Auditor, CallFacts, Finish, Outcome};
 use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
-use crate::protocol::{Era, Json, Version};
+use crate::protocol::{Era, Json, Method, Version};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
 use crate::telemetry::metrics::{CallOutcome, Metrics};
 use crate::tenancy::{TenantContext, TenantRules};
@@ -59,12 +58,41 @@ pub(super) struct Record {
     /// The outcome where it is not told by the result itself.
     special: Option<(Outcome, String)>,
     tool: Option<(UpstreamId, ToolName)>,
+    /// Whether it is a tool's, which is always on record and timed by itself.
+    of_tool: bool,
+    /// Whether the operator wants it on record.
+    kept: bool,
 }
 
 impl Record {
     /// Opens the record of a readable call.
     pub(super) fn open(call: &Call, clock: &dyn Clock) -> Self {
-        Self::of_unread(&call.attempt, &call.context, Some(&call.name), clock)
+        let ask = &call.ask;
+        if ask.method == Method::CallTool {
+            return Self::of_unread(&call.attempt, &call.context, Some(&ask.name), clock);
+        }
+        // No tool has a name with a slash and a space in it.
+        let name = format!("{} {}", ask.method.as_str(), ask.name);
+        let mut record = Self::of_unread(&call.attempt, &call.context, Some(&name), clock);
+        let methods = record.audit.methods.unwrap_or_default();
+        record.of_tool = false;
+        record.kept = match ask.method {
+            Method::ReadResource => methods.resources_read,
+            Method::GetPrompt => methods.prompts_get,
+            Method::Complete => methods.completion_complete,
+            _ => true,
+        };
+        record
+    }
+
+    /// Whether the operator wants it on record.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// The upstream of something that is no tool is known now.
+    pub(super) fn name_upstream(&mut self, upstream: &UpstreamId) {
+        self.facts.upstream = Some(upstream.clone());
     }
 
     /// Opens the record of a request that names a tool, or none.
@@ -110,6 +138,8 @@ impl Record {
             findings: Findings::default(),
             special: None,
             tool: None,
+            of_tool: true,
+            kept: true,
         }
     }
 
@@ -126,20 +156,26 @@ impl Record {
     /// The arguments as the operator wants them kept.
     pub(super) fn keep_arguments(
         &mut self,
-        call: &ValidCall,
+        arguments: &Json,
         sanitizer: &Sanitizer,
         rules: &TenantRules,
         auditor: &Auditor,
     ) {
-        self.facts.arguments =
-            self.kept(self.arguments, call.arguments(), sanitizer, rules, auditor);
+        if self.kept {
+            self.facts.arguments =
+                self.in_form(self.arguments, arguments, sanitizer, rules, auditor);
+        }
     }
 
     /// The arguments of a call that was refused. Where the tool is not known, its
     /// rules are not either: no more than the digest is kept, and hidden and
     /// missing tools read alike.
     pub(super) fn keep_refused(&mut self, call: &Call, sanitizer: &Sanitizer, auditor: &Auditor) {
-        let Some(arguments) = &call.arguments else {
+        let arguments = match call.ask.method {
+            Method::CallTool => call.ask.param("arguments"),
+            _ => Some(call.ask.params.clone()),
+        };
+        let Some(arguments) = arguments.filter(|_| self.kept) else {
             return;
         };
         let mode = match self.arguments {
@@ -147,10 +183,10 @@ impl Record {
             mode => mode,
         };
         let rules = call.context.rules();
-        self.facts.arguments = self.kept(mode, arguments, sanitizer, rules, auditor);
+        self.facts.arguments = self.in_form(mode, &arguments, sanitizer, rules, auditor);
     }
 
-    fn kept(
+    fn in_form(
         &self,
         mode: ArgumentsMode,
         arguments: &Json,
@@ -182,9 +218,18 @@ impl Record {
         self.durability
     }
 
-    pub(super) fn upstream_took(&mut self, time: Duration, findings: Findings) {
+    /// The call goes on where an earlier one asked for input.
+    pub(super) fn continues(&mut self, first: Option<CallId>) {
+        self.facts.first_call = first;
+    }
+
+    /// The first of the calls that this one belongs to; itself where it is the first.
+    pub(super) fn first_call(&self) -> CallId {
+        self.facts.first_call.unwrap_or(self.facts.call_id)
+    }
+
+    pub(super) fn upstream_took(&mut self, time: Duration) {
         self.upstream_time = Some(time);
-        self.findings = findings;
     }
 
     /// Something was found in what is not the result itself.
@@ -194,6 +239,16 @@ impl Record {
 
     pub(super) fn upstream_failed(&mut self, reason: &str) {
         self.special = Some((Outcome::UpstreamError, reason.to_owned()));
+    }
+
+    /// The call is answered by a question.
+    pub(super) fn asked(&mut self) {
+        self.special = Some((Outcome::Ok, "input required".to_owned()));
+    }
+
+    /// What came of the call is not known here.
+    pub(super) fn interrupted(&mut self) {
+        self.special = Some((Outcome::Unknown, "interrupted".to_owned()));
     }
 
     pub(super) fn timed_out(&mut self) {
@@ -267,7 +322,9 @@ impl Record {
             Some((upstream, tool)) => metrics
                 .tool(upstream, tool)
                 .record(word, self.begun.elapsed()),
-            None => metrics.unresolved_call(word, self.begun.elapsed()),
+            None if self.of_tool => metrics.unresolved_call(word, self.begun.elapsed()),
+            // The others are timed with all methods.
+            None => {}
         }
         for (label, finding) in self.all_findings(outcome).iter() {
             metrics.findings(label, finding.count);

@@ -30,6 +30,27 @@ pub enum Refusal {
         /// The name asked for, shortened.
         name: String,
     },
+    /// No such resource for this caller, hidden or missing.
+    #[error("Resource not found")]
+    UnknownResource {
+        /// The URI asked for.
+        uri: String,
+    },
+    /// No such prompt for this caller, hidden or missing.
+    #[error("Unknown prompt: {name}")]
+    UnknownPrompt {
+        /// The name asked for, shortened.
+        name: String,
+    },
+    /// Nothing of that reference for this caller, hidden or missing.
+    #[error("Unknown reference: `params.ref` names no prompt and no resource template")]
+    UnknownReference,
+    /// The upstream failed, where no result can say so.
+    #[error("{text}")]
+    Failed {
+        /// What is told.
+        text: String,
+    },
     /// The token lacks scopes.
     #[error("the token lacks a scope that this tool needs")]
     MissingScopes {
@@ -57,6 +78,12 @@ pub enum Refusal {
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// The upstream needs something of the client that it cannot do.
+    #[error("the server behind this needs a capability that the client did not declare")]
+    MissingCapability {
+        /// The capabilities, in the form in which a client declares them.
+        needed: Json,
+    },
     /// The upstream answered with a JSON-RPC error.
     #[error("the upstream refused the call")]
     Upstream {
@@ -74,14 +101,18 @@ impl Refusal {
     pub fn step(&self) -> &'static str {
         match self {
             Self::NotJson(_) | Self::InvalidRequest(_) | Self::MalformedParams(_) => "invalid",
-            Self::UnknownTool { .. } => "visibility",
+            Self::UnknownTool { .. }
+            | Self::UnknownResource { .. }
+            | Self::UnknownPrompt { .. }
+            | Self::UnknownReference => "visibility",
             Self::MissingScopes { .. } => "scope",
             Self::Limited(_) => "limit",
             Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => "headers",
             Self::Arguments(_) => "arguments",
             Self::AuditUnavailable(_) | Self::Withheld => "audit",
             Self::Cancelled => "cancelled",
-            Self::Upstream { .. } => "upstream",
+            Self::MissingCapability { .. } => "capability",
+            Self::Upstream { .. } | Self::Failed { .. } => "upstream",
         }
     }
 
@@ -89,7 +120,10 @@ impl Refusal {
     pub fn reason(&self) -> String {
         match self {
             Self::Limited(limited) => limited.policy.to_owned(),
-            Self::UnknownTool { .. } => "unknown or hidden".to_owned(),
+            Self::UnknownTool { .. }
+            | Self::UnknownResource { .. }
+            | Self::UnknownPrompt { .. }
+            | Self::UnknownReference => "unknown or hidden".to_owned(),
             Self::Arguments(_) => "arguments do not fit".to_owned(),
             Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => {
                 "header mismatch".to_owned()

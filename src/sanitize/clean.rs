@@ -82,6 +82,12 @@ impl CleanResult {
         &self.findings
     }
 
+    /// The same result in another form, made of its own cleaned parts.
+    #[must_use]
+    pub fn with_json(self, json: Json) -> Self {
+        Self { json, ..self }
+    }
+
     /// The result, taken out.
     pub fn into_json(self) -> Json {
         self.json
@@ -107,8 +113,8 @@ pub struct CleanError {
     pub findings: Findings,
 }
 
-/// A cleaned notification.
-#[derive(Clone, Debug)]
+/// A cleaned event.
+#[derive(Debug)]
 pub struct CleanEvent {
     event: UpstreamEvent,
     findings: Findings,

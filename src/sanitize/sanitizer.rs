@@ -12,7 +12,7 @@ use super::findings::{Findings, INVISIBLE, TERMINAL};
 use super::fit;
 use super::stream::{self, Stream};
 use crate::config::Sanitize;
-use crate::protocol::{Json, Untrusted, UpstreamEvent};
+use crate::protocol::{Json, ServerRequest, Untrusted, UpstreamEvent};
 
 /// A text is cut down to this many times its final length before it is cleaned, so
 /// that a huge one costs no more than a large one.
@@ -107,6 +107,18 @@ impl Sanitizer {
                 let (json, findings) = self.checked(&json, rules, Ground::Event)?;
                 (UpstreamEvent::Log(level, json), findings)
             }
+            UpstreamEvent::Request(request) => {
+                let (params, findings) = self.checked(&request.params, rules, Ground::Answer)?;
+                (
+                    UpstreamEvent::Request(ServerRequest { params, ..request }),
+                    findings,
+                )
+            }
+            UpstreamEvent::ElicitationComplete(json) => {
+                let (json, findings) = self.checked(&json, rules, Ground::Event)?;
+                (UpstreamEvent::ElicitationComplete(json), findings)
+            }
+            UpstreamEvent::Pausing(time) => (UpstreamEvent::Pausing(time), Findings::none()),
         };
         Ok(CleanEvent::new(event, findings))
     }

@@ -37,7 +37,12 @@ impl Stream {
     /// Takes the next message in. Returns those that need not wait any longer, in
     /// their order, to be cleaned together.
     pub(super) fn push(&mut self, event: UpstreamEvent, now: Instant) -> Vec<UpstreamEvent> {
-        self.bytes += body(&event).as_str().len();
+        let Some(body) = body(&event) else {
+            // No text of the stream: what waits leaves before it.
+            self.held.push(event);
+            return self.take();
+        };
+        self.bytes += body.as_str().len();
         self.held.push(event);
         let since = *self.since.get_or_insert(now);
         let texts: String = self.held.iter().filter_map(words).collect();
@@ -53,22 +58,26 @@ impl Stream {
     }
 }
 
-fn body(event: &UpstreamEvent) -> &Json {
+/// The message's params; `None` for what is no message.
+fn body(event: &UpstreamEvent) -> Option<&Json> {
     match event {
-        UpstreamEvent::Progress(json) | UpstreamEvent::Log(_, json) => json,
+        UpstreamEvent::Progress(json) | UpstreamEvent::Log(_, json) => Some(json),
+        UpstreamEvent::Request(_)
+        | UpstreamEvent::ElicitationComplete(_)
+        | UpstreamEvent::Pausing(_) => None,
     }
 }
 
 fn member(event: &UpstreamEvent) -> &'static str {
     match event {
-        UpstreamEvent::Progress(_) => "message",
         UpstreamEvent::Log(..) => "data",
+        _ => "message",
     }
 }
 
 /// What a person reads of a message.
 pub(super) fn words(event: &UpstreamEvent) -> Option<String> {
-    let text = body(event).get(member(event))?;
+    let text = body(event)?.get(member(event))?;
     text.string().map(std::borrow::Cow::into_owned)
 }
 
@@ -90,6 +99,7 @@ pub(super) fn with_words(event: UpstreamEvent, text: &Json) -> UpstreamEvent {
     match event {
         UpstreamEvent::Progress(json) => UpstreamEvent::Progress(json.with_member(name, text)),
         UpstreamEvent::Log(level, json) => UpstreamEvent::Log(level, json.with_member(name, text)),
+        other => other,
     }
 }
 

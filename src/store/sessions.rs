@@ -14,6 +14,8 @@ use crate::protocol::LogLevel;
 pub struct SessionState {
     /// What the client asked for by `logging/setLevel`.
     pub log_level: Option<LogLevel>,
+    /// What the client subscribed to by `resources/subscribe`.
+    pub subscriptions: Vec<String>,
     /// When it last changed.
     pub updated_at: OffsetDateTime,
 }
@@ -136,6 +138,43 @@ impl Store {
         }
     }
 
+    /// Adds a subscription to those of a session of `tenant`, or removes it. Gives
+    /// those that it has then.
+    #[tracing::instrument(name = "db.sessions.update_subscription", level = "debug", skip_all)]
+    pub async fn update_subscription(
+        &self,
+        tenant: &TenantId,
+        session: SessionId,
+        uri: &str,
+        subscribed: bool,
+        now: OffsetDateTime,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout(),
+            sqlx::query!(
+                "INSERT INTO session_states (session_id, tenant, subscriptions, updated_at)
+                 VALUES ($1, $2, CASE WHEN $4 THEN ARRAY[$3::text] ELSE '{}'::text[] END, $5)
+                 ON CONFLICT ON CONSTRAINT session_states_pkey
+                 DO UPDATE SET subscriptions
+                     = array_remove(session_states.subscriptions, $3) || excluded.subscriptions,
+                     updated_at = excluded.updated_at
+                 WHERE session_states.tenant = excluded.tenant
+                 RETURNING subscriptions",
+                session.0,
+                tenant.as_str(),
+                uri,
+                subscribed,
+                now
+            )
+            .fetch_optional(lease.connection()),
+        )
+        .await;
+        let row = lease.settle(outcome)?;
+        row.map(|row| row.subscriptions)
+            .ok_or(StoreError::Inconsistent("session state"))
+    }
+
     /// What changed of a session of `tenant`, if anything did.
     #[tracing::instrument(name = "db.sessions.find_state", level = "debug", skip_all)]
     pub async fn find_session_state(
@@ -147,7 +186,7 @@ impl Store {
         let outcome = timeout(
             self.timeout(),
             sqlx::query!(
-                "SELECT log_level, updated_at FROM session_states
+                "SELECT log_level, subscriptions, updated_at FROM session_states
                  WHERE session_id = $1 AND tenant = $2",
                 session.0,
                 tenant.as_str()
@@ -164,6 +203,7 @@ impl Store {
             .transpose()?;
         Ok(Some(SessionState {
             log_level,
+            subscriptions: row.subscriptions,
             updated_at: row.updated_at,
         }))
     }

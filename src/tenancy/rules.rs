@@ -45,8 +45,8 @@ static STAMPS: AtomicU64 = AtomicU64::new(0);
 pub struct TenantRules {
     id: TenantId,
     stamp: u64,
-    everybody: RoleRuleSet,
-    roles: HashMap<Role, RoleRuleSet>,
+    everybody: Rights,
+    roles: HashMap<Role, Rights>,
     limits: TenantLimits,
     sanitize: Sanitize,
     audit: Audit,
@@ -58,12 +58,15 @@ impl TenantRules {
         let roles = tenant
             .roles
             .iter()
-            .map(|(role, rules)| (role.clone(), RoleRuleSet::new(&rules.tools)))
+            .map(|(role, rules)| {
+                let rights = Rights::new(&rules.tools, &rules.resources, &rules.prompts);
+                (role.clone(), rights)
+            })
             .collect();
         Self {
             id: id.clone(),
             stamp: STAMPS.fetch_add(1, Ordering::Relaxed),
-            everybody: RoleRuleSet::new(&tenant.tools),
+            everybody: Rights::new(&tenant.tools, &tenant.resources, &tenant.prompts),
             roles,
             limits: tenant.limits,
             sanitize: tenant.sanitize.clone(),
@@ -84,13 +87,18 @@ impl TenantRules {
     }
 
     /// The rules for everybody in the tenant.
-    pub fn everybody(&self) -> &RoleRuleSet {
-        &self.everybody
+    pub fn everybody(&self, subject: Subject) -> &RoleRuleSet {
+        self.everybody.about(subject)
     }
 
     /// The rules of one role, where the configuration has the role.
-    pub fn role(&self, role: &Role) -> Option<&RoleRuleSet> {
-        self.roles.get(role)
+    pub fn role(&self, role: &Role, subject: Subject) -> Option<&RoleRuleSet> {
+        self.roles.get(role).map(|rights| rights.about(subject))
+    }
+
+    /// Whether the configuration has the role.
+    pub fn has_role(&self, role: &Role) -> bool {
+        self.roles.contains_key(role)
     }
 
     /// How often.
@@ -114,7 +122,44 @@ impl TenantRules {
     }
 }
 
-/// The allow and deny rules of everybody or of one role.
+/// What rules are about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// Tools, by exposed name.
+    Tools,
+    /// Resources and their templates, by exposed URI.
+    Resources,
+    /// Prompts, by exposed name.
+    Prompts,
+}
+
+/// All rules of everybody or of one role.
+#[derive(Debug, Default)]
+struct Rights {
+    tools: RoleRuleSet,
+    resources: RoleRuleSet,
+    prompts: RoleRuleSet,
+}
+
+impl Rights {
+    fn new(tools: &RuleSet, resources: &RuleSet, prompts: &RuleSet) -> Self {
+        Self {
+            tools: RoleRuleSet::new(tools),
+            resources: RoleRuleSet::new(resources),
+            prompts: RoleRuleSet::new(prompts),
+        }
+    }
+
+    fn about(&self, subject: Subject) -> &RoleRuleSet {
+        match subject {
+            Subject::Tools => &self.tools,
+            Subject::Resources => &self.resources,
+            Subject::Prompts => &self.prompts,
+        }
+    }
+}
+
+/// The allow and deny rules of everybody or of one role, about one subject.
 #[derive(Debug, Default)]
 pub struct RoleRuleSet {
     allow: Vec<CompiledRule>,

@@ -75,7 +75,7 @@ fn every_part_of_a_rule_must_hold() {
     tenant.tools.allow.push(rule);
     config.tenants.insert("acme".into(), tenant);
     let rules = Tenants::new(&config).get(&"acme".into()).unwrap();
-    let rule = &rules.everybody().allow()[0];
+    let rule = &rules.everybody(Subject::Tools).allow()[0];
     let (crm, other) = ("crm".into(), "other".into());
     assert!(rule.fits("crm_find", Some(&crm), Some(true)));
     assert!(!rule.fits("erp_find", Some(&crm), Some(true)));

@@ -3,28 +3,87 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 
+use super::asking::Asks;
+use super::patience::Patience;
 use super::{EventSender, UpstreamError, UpstreamRequest};
 use crate::protocol::{
-    Json, LogLevel, Message, Notification, Request, Response, Untrusted, UpstreamEvent, meta,
+    Json, LogLevel, Message, Notification, Request, RequestId, Response, Untrusted, UpstreamEvent,
+    meta,
 };
 
-/// Counts what makes an upstream's lists worth reading again.
+/// Word of resources that waits for a slow reader.
+const BACKLOG: usize = 256;
+
+/// What a server says of single resources.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// The resource of this URI changed.
+    Updated(String),
+    /// It knows of no subscription any more.
+    Forgotten,
+}
+
+/// Counts what makes an upstream's lists worth reading again, and hands on its word
+/// of single resources.
 #[derive(Clone, Debug)]
-pub(super) struct Changes(Arc<watch::Sender<u64>>);
+pub(super) struct Changes {
+    count: Arc<watch::Sender<u64>>,
+    news: broadcast::Sender<News>,
+}
 
 impl Changes {
     pub(super) fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(0)))
+        Self {
+            count: Arc::new(watch::Sender::new(0)),
+            news: broadcast::Sender::new(BACKLOG),
+        }
     }
 
     pub(super) fn bump(&self) {
-        self.0.send_modify(|count| *count = count.wrapping_add(1));
+        self.count
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
-        self.0.subscribe()
+        self.count.subscribe()
+    }
+
+    /// Hands word of a resource on, if anybody listens.
+    pub(super) fn tell(&self, news: News) {
+        let _ = self.news.send(news);
+    }
+
+    pub(super) fn news(&self) -> broadcast::Receiver<News> {
+        self.news.subscribe()
+    }
+
+    /// Takes what is about no request in flight; false where it is.
+    pub(super) fn take(&self, said: &Said) -> bool {
+        match said {
+            Said::ListChanged => self.bump(),
+            Said::Updated(uri) => self.tell(News::Updated(uri.clone())),
+            Said::Progress { .. }
+            | Said::Log { .. }
+            | Said::ElicitationComplete(_)
+            | Said::TakenBack(_)
+            | Said::Other => return false,
+        }
+        true
+    }
+}
+
+/// What belongs to one request of a caller beside the request itself.
+#[derive(Debug)]
+pub(super) struct Line {
+    events: EventSender,
+    pub(super) patience: Arc<Patience>,
+}
+
+impl Line {
+    pub(super) fn new(events: EventSender, patience: Arc<Patience>) -> Self {
+        Self { events, patience }
     }
 }
 
@@ -35,15 +94,21 @@ pub(super) struct Ear {
     progress: bool,
     log_level: Option<LogLevel>,
     events: EventSender,
+    asks: Option<Arc<Asks>>,
 }
 
 impl Ear {
-    pub(super) fn new(id: i64, request: &UpstreamRequest, events: &EventSender) -> Self {
+    pub(super) fn new(id: i64, request: &UpstreamRequest, line: &Line) -> Self {
+        let asks = || {
+            let capabilities = request.capabilities.clone();
+            Asks::new(capabilities, Arc::clone(&line.patience), request.patience)
+        };
         Self {
             id,
             progress: request.progress,
             log_level: request.log_level,
-            events: events.clone(),
+            events: line.events.clone(),
+            asks: request.may_be_asked().then(asks),
         }
     }
 
@@ -54,6 +119,7 @@ impl Ear {
             progress: false,
             log_level: None,
             events: tokio::sync::mpsc::channel(1).0,
+            asks: None,
         }
     }
 
@@ -63,7 +129,19 @@ impl Ear {
 
     /// Whether any event is wanted.
     pub(super) fn listens(&self) -> bool {
-        self.progress || self.log_level.is_some()
+        self.progress || self.log_level.is_some() || self.asks.is_some()
+    }
+
+    /// What its caller can be asked.
+    pub(super) fn asks(&self) -> Option<&Arc<Asks>> {
+        self.asks.as_ref()
+    }
+
+    /// The server takes one of its requests back.
+    pub(super) fn take_back(&self, id: &str) {
+        if let Some(asks) = &self.asks {
+            asks.take_back(id);
+        }
     }
 
     /// The event that a notification is for this request, if it is wanted.
@@ -75,7 +153,11 @@ impl Ear {
                 let wanted = self.log_level.is_some_and(|least| *level >= least);
                 wanted.then(|| UpstreamEvent::Log(*level, params.clone()))
             }
-            Said::ListChanged | Said::Other => None,
+            Said::ElicitationComplete(params) => self
+                .asks
+                .is_some()
+                .then(|| UpstreamEvent::ElicitationComplete(params.clone())),
+            Said::ListChanged | Said::Updated(_) | Said::TakenBack(_) | Said::Other => None,
         }
     }
 
@@ -108,8 +190,14 @@ pub(super) enum Said {
         /// The params without a subscription id.
         params: Json,
     },
-    /// The list of tools changed.
+    /// A list changed.
     ListChanged,
+    /// What the user was sent to a URL for is done.
+    ElicitationComplete(Json),
+    /// The server does not want its own request with this id answered any more.
+    TakenBack(String),
+    /// The resource of this URI changed.
+    Updated(String),
     /// Nothing of use here.
     Other,
 }
@@ -139,7 +227,19 @@ impl Said {
                     .and_then(|level| LogLevel::parse(&level.string()?));
                 level.map_or(Self::Other, |level| Self::Log { level, params })
             }
-            "notifications/tools/list_changed" => Self::ListChanged,
+            "notifications/tools/list_changed"
+            | "notifications/resources/list_changed"
+            | "notifications/prompts/list_changed" => Self::ListChanged,
+            "notifications/resources/updated" => {
+                let uri = params().get("uri");
+                let uri = uri.as_ref().and_then(Json::string);
+                uri.map_or(Self::Other, |uri| Self::Updated(uri.into_owned()))
+            }
+            "notifications/elicitation/complete" => Self::ElicitationComplete(params()),
+            "notifications/cancelled" => {
+                let id = params().get("requestId").and_then(RequestId::new);
+                id.map_or(Self::Other, |id| Self::TakenBack(id.key()))
+            }
             _ => Self::Other,
         }
     }
@@ -177,8 +277,10 @@ pub(super) async fn hear(
         Message::Request(request) => Ok(Heard::Asked(request)),
         Message::Notification(notification) => {
             let said = Said::of(&notification);
-            if matches!(said, Said::ListChanged) {
-                changes.bump();
+            if changes.take(&said) {
+                // It is about no request.
+            } else if let Said::TakenBack(id) = &said {
+                ear.take_back(id);
             } else if let Some(event) = ear.event(&said) {
                 ear.send(event).await;
             }
@@ -254,7 +356,8 @@ mod tests {
         let mut request = UpstreamRequest::own("tools/call", Json::empty_object(), Instant::now());
         request.progress = progress;
         request.log_level = level;
-        (Ear::new(5, &request, &sender), receiver)
+        let line = Line::new(sender, Patience::new(Instant::now(), None));
+        (Ear::new(5, &request, &line), receiver)
     }
 
     async fn said(ear: &Ear, text: &'static str) -> Result<Heard, UpstreamError> {

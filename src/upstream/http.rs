@@ -3,25 +3,29 @@
 //!
 //! Knows nothing of tools, tenants or limits; credentials come with each request.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
-use tokio::sync::{Mutex, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{Mutex, broadcast, mpsc, watch};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::hearing::Changes;
+use super::hearing::{Changes, Line, News};
 use super::link::{Link, Reading, header_of};
-use super::listen::Listening;
+use super::listen::{Listening, lock};
+use super::patience::Patience;
 use super::profile::Profile;
 use super::sessions::Sessions;
+use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
 use super::{
-    CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest, legacy, modern, probe,
+    Abilities, CallerKey, Credential, EventSender, Upstream, UpstreamError, UpstreamRequest,
+    legacy, modern, probe,
 };
 use crate::clock::SharedClock;
 use crate::config;
@@ -47,8 +51,12 @@ pub(super) struct Http {
     pub(super) listening: Listening,
     pub(super) tasks: TaskTracker,
     pub(super) stop: CancellationToken,
+    /// Resources to be heard of (modern).
+    pub(super) wanted: watch::Sender<BTreeSet<String>>,
+    /// Resources that the gateway's own session has subscribed to (legacy).
+    pub(super) subscribed: std::sync::Mutex<BTreeSet<String>>,
     gate: Gate,
-    profile: ArcSwapOption<Profile>,
+    pub(super) profile: ArcSwapOption<Profile>,
     probing: Mutex<Option<Failure>>,
     ids: AtomicI64,
 }
@@ -102,6 +110,8 @@ impl HttpUpstream {
             listening: Listening::default(),
             tasks: TaskTracker::new(),
             stop: stop.clone(),
+            wanted: watch::Sender::default(),
+            subscribed: std::sync::Mutex::default(),
             gate: Gate::new(config.concurrent),
             profile: ArcSwapOption::empty(),
             probing: Mutex::new(None),
@@ -131,15 +141,62 @@ impl Upstream for HttpUpstream {
     ) -> BoxFuture<'_, Result<Untrusted<Json>, UpstreamError>> {
         Box::pin(async move {
             let http = &self.http;
-            let _permit = http.gate.enter(request.deadline).await?;
-            let answer = timeout_at(request.deadline, http.call(&request, &events));
-            let answer = answer.await.unwrap_or(Err(UpstreamError::TimedOut));
+            let place = http.gate.enter(request.deadline).await?;
+            let line = Line::new(events, Patience::new(request.deadline, Some(place)));
+            let answer = tokio::select! {
+                biased;
+                answer = http.call(&request, &line) => answer,
+                () = line.patience.over() => Err(UpstreamError::TimedOut),
+            };
             answer.map(Untrusted::new)
         })
     }
 
+    fn abilities(&self) -> Abilities {
+        let profile = self.http.profile.load();
+        profile
+            .as_ref()
+            .map(|profile| profile.abilities)
+            .unwrap_or_default()
+    }
+
     fn list_changed(&self) -> watch::Receiver<u64> {
         self.http.changes.subscribe()
+    }
+
+    fn news(&self) -> Option<broadcast::Receiver<News>> {
+        Some(self.http.changes.news())
+    }
+
+    fn subscribe(
+        &self,
+        uris: BTreeSet<String>,
+        credential: Option<Credential>,
+    ) -> BoxFuture<'_, Result<(), UpstreamError>> {
+        Box::pin(async move {
+            let profile = self.http.profile.load_full();
+            let profile = profile.ok_or(UpstreamError::Unreachable)?;
+            if profile.era() == Era::Modern {
+                self.http
+                    .wanted
+                    .send_if_modified(|wanted| std::mem::replace(wanted, uris.clone()) != uris);
+                return Ok(());
+            }
+            let had = lock(&self.http.subscribed).clone();
+            for (method, uri) in subscription_steps(&had, &uris) {
+                let mut request = subscription(method, uri);
+                request.credential.clone_from(&credential);
+                let answer = self.request(request, mpsc::channel(1).0).await;
+                settled(answer)?;
+                let mut subscribed = lock(&self.http.subscribed);
+                if method == SUBSCRIBE {
+                    subscribed.insert(uri.clone());
+                } else {
+                    subscribed.remove(uri);
+                }
+            }
+            Ok(())
+        })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
@@ -162,7 +219,7 @@ impl Http {
     async fn call(
         self: &Arc<Self>,
         request: &UpstreamRequest,
-        events: &EventSender,
+        line: &Line,
     ) -> Result<Json, UpstreamError> {
         let credential = request.credential.as_ref();
         if credential.is_some_and(|credential| header_of(credential).is_none()) {
@@ -173,7 +230,7 @@ impl Http {
             return Err(UpstreamError::Unreachable);
         }
         let profile = self.profile(request).await?;
-        let stale = match self.attempt(&profile, request, events).await {
+        let stale = match self.attempt(&profile, request, line).await {
             Ok(result) => return Ok(result),
             Err(Miss::Fault(fault)) => return Err(fault),
             Err(Miss::Stale(fault)) => fault,
@@ -184,7 +241,7 @@ impl Http {
             self.changes.bump();
         }
         let profile = self.profile(request).await?;
-        match self.attempt(&profile, request, events).await {
+        match self.attempt(&profile, request, line).await {
             Ok(result) => Ok(result),
             Err(Miss::Fault(fault) | Miss::Stale(fault)) => Err(fault),
         }
@@ -194,13 +251,13 @@ impl Http {
         self: &Arc<Self>,
         profile: &Arc<Profile>,
         request: &UpstreamRequest,
-        events: &EventSender,
+        line: &Line,
     ) -> Result<Json, Miss> {
         match profile.era() {
-            Era::Legacy => legacy::call(self, profile, request, events).await,
+            Era::Legacy => legacy::call(self, profile, request, line).await,
             Era::Modern => {
-                let result = modern::call(self, request, events).await?;
-                if request.caller == CallerKey::GATEWAY && profile.announces_tools {
+                let result = modern::call(self, request, line).await?;
+                if request.caller == CallerKey::GATEWAY && profile.abilities.announces() {
                     self.listening.to_server(self, profile, request);
                 }
                 Ok(result)

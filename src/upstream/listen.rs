@@ -1,4 +1,4 @@
-//! Hears that a server's list of tools changed, while nothing is asked of it:
+//! Hears that a server's lists or resources changed, while nothing is asked of it:
 //! `subscriptions/listen` of a modern server, the GET stream of a legacy session.
 //! One listener per server, started by the gateway's own requests.
 
@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
 use super::backoff::Backoff;
-use super::hearing::{Changes, Said, read};
+use super::hearing::{Changes, Ear, News, Said, read};
 use super::http::Http;
 use super::link::{Answer, Reading};
 use super::profile::Profile;
@@ -68,6 +68,8 @@ enum End {
     Gone,
     /// It closed, or could not be opened; with the pause the server asked for.
     Closed(Option<Duration>),
+    /// Other resources are to be heard of: another stream takes its place.
+    Renewed,
 }
 
 impl Listening {
@@ -91,7 +93,7 @@ impl Listening {
         profile: &Arc<Profile>,
         session: &Arc<Session>,
     ) {
-        if !session.profile().announces_tools {
+        if !session.profile().abilities.announces() {
             return;
         }
         let to = if session.face().is_session() {
@@ -117,6 +119,9 @@ impl Listening {
         if let Some(old) = current.take() {
             old.task.abort();
         }
+        // Whoever it is now knows of no subscription yet.
+        lock(&http.subscribed).clear();
+        http.changes.tell(News::Forgotten);
         let task = http.tasks.spawn(listen(http)).abort_handle();
         *current = Some(Current { to, task });
     }
@@ -138,7 +143,7 @@ pub(super) fn follow(http: &Http, session: &Session) {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -151,10 +156,14 @@ async fn listen_to_server(http: Arc<Http>) {
             () = stop.cancelled() => return,
             end = server_stream(&http) => end,
         };
-        let End::Closed(_) = end else {
-            tracing::debug!(upstream.id = %http.id, "the upstream does not announce changes");
-            return;
-        };
+        match end {
+            End::Closed(_) => {}
+            End::Renewed => continue,
+            End::NotOffered | End::Gone => {
+                tracing::debug!(upstream.id = %http.id, "the upstream does not announce changes");
+                return;
+            }
+        }
         pause(&mut backoff, began, None, &stop).await;
         // What changed while nobody listened is not told again.
         http.changes.bump();
@@ -181,6 +190,7 @@ async fn listen_to_session(face: Arc<Face>, changes: Option<Changes>) {
                 return;
             }
             End::Closed(retry) => retry,
+            End::Renewed => None,
         };
         pause(&mut backoff, began, retry, &face.stop).await;
         if last_id.is_none()
@@ -206,11 +216,25 @@ async fn pause(
 
 /// One `subscriptions/listen` stream of a modern server.
 async fn server_stream(http: &Http) -> End {
+    let mut wanted = http.wanted.subscribe();
+    let filter = {
+        let abilities = http
+            .profile
+            .load()
+            .as_ref()
+            .map(|profile| profile.abilities);
+        abilities
+            .unwrap_or_default()
+            .filter(&*wanted.borrow_and_update())
+    };
     let id = http.next_id();
     let credential = lock(&http.listening.credential).clone();
     let headers = modern::own_headers("subscriptions/listen", credential.as_ref());
     let opened = timeout(PATIENCE, async {
-        let answer = http.link.post(headers, message::listen(id)).await?;
+        let answer = http
+            .link
+            .post(headers, message::listen(id, &filter))
+            .await?;
         http.link.read(answer).await
     });
     let reading = match opened.await {
@@ -223,20 +247,24 @@ async fn server_stream(http: &Http) -> End {
     };
     let mut reading = reading.not_silent_for(SILENCE);
     loop {
-        let message = match reading.next().await {
+        let next = tokio::select! {
+            next = reading.next() => next,
+            Ok(()) = wanted.changed() => return End::Renewed,
+        };
+        let message = match next {
             Ok(Some(json)) => read(&json),
             Ok(None) | Err(_) => return End::Closed(None),
         };
         match message {
             Ok(Message::Notification(said)) => {
                 if said.method == ACKNOWLEDGED {
-                    if !grants_tools(&said) {
+                    if !grants_any(&said) && filter.as_str() != "{}" {
                         return End::NotOffered;
                     }
                     // What changed before the stream stood is not told on it.
                     http.changes.bump();
-                } else if matches!(Said::of(&said), Said::ListChanged) {
-                    http.changes.bump();
+                } else {
+                    http.changes.take(&Said::of(&said));
                 }
             }
             Ok(Message::Response(response)) if response.outcome.is_err() => {
@@ -249,23 +277,24 @@ async fn server_stream(http: &Http) -> End {
     }
 }
 
-/// Whether an acknowledgement is of a stream with changes of tools.
-fn grants_tools(said: &Notification) -> bool {
+/// Whether an acknowledgement is of a stream on which anything will come.
+fn grants_any(said: &Notification) -> bool {
     let granted = said
         .params
         .as_ref()
-        .and_then(|params| params.get("notifications"))
-        .and_then(|filter| filter.get("toolsListChanged"));
-    granted.and_then(|flag: Json| flag.boolean()) == Some(true)
+        .and_then(|params| params.get("notifications"));
+    let given = |value: &Json| value.boolean() == Some(true) || value.elements().next().is_some();
+    granted.is_some_and(|filter| filter.members().any(|(_, value)| given(&value)))
 }
 
 /// One GET stream of a legacy session.
 async fn session_stream(
-    face: &Face,
+    face: &Arc<Face>,
     last_id: &mut Option<String>,
     changes: Option<&Changes>,
 ) -> End {
     let opened = timeout(PATIENCE, open_stream(face, last_id.as_deref())).await;
+    face.stood.cancel();
     let mut reading = match opened {
         Ok(Ok(Ok(reading))) => reading.not_silent_for(SILENCE),
         Ok(Ok(Err(404))) => return End::Gone,
@@ -293,7 +322,7 @@ async fn session_stream(
 
 /// Hears a session's stream to its end.
 async fn hear_session(
-    face: &Face,
+    face: &Arc<Face>,
     reading: &mut Reading,
     changes: Option<&Changes>,
 ) -> UpstreamError {
@@ -304,16 +333,26 @@ async fn hear_session(
             Err(fault) => return fault,
         };
         match read(&json) {
-            Ok(Message::Request(request)) => face.reply(&request).await,
+            Ok(Message::Request(request)) => {
+                // It does not say for which; all are of one caller.
+                let mut ears = face.ears();
+                ears.sort_by_key(|ear| std::cmp::Reverse(ear.id()));
+                let ears: Vec<&Ear> = ears.iter().collect();
+                face.asked(&ears, &request).await;
+            }
             Ok(Message::Notification(notification)) => {
                 let said = Said::of(&notification);
-                if matches!(said, Said::ListChanged) {
+                if matches!(said, Said::ListChanged | Said::Updated(_)) {
+                    // A caller's own session is told of the same: the gateway's hears it.
                     if let Some(changes) = changes {
-                        changes.bump();
+                        changes.take(&said);
                     }
                     continue;
                 }
                 for ear in face.ears() {
+                    if let Said::TakenBack(id) = &said {
+                        ear.take_back(id);
+                    }
                     if let Some(event) = ear.event(&said) {
                         ear.send(event).await;
                     }

@@ -1,7 +1,7 @@
 //! What is known of a server, and how its era is told from its first answer
 //! (MCP 2026-07-28 versioning, Backward Compatibility).
 
-use super::UpstreamError;
+use super::{Abilities, UpstreamError};
 use crate::protocol::{Era, Json, Version, codes};
 
 /// What a server said of itself when it was first spoken to.
@@ -9,8 +9,8 @@ use crate::protocol::{Era, Json, Version, codes};
 pub(super) struct Profile {
     /// The revision spoken with it.
     pub(super) version: Version,
-    /// It announces changes of its list of tools.
-    pub(super) announces_tools: bool,
+    /// What it says that it can do.
+    pub(super) abilities: Abilities,
     /// It has log messages to give.
     pub(super) logs: bool,
     /// Legacy over HTTP: it gave no session id, so there is nothing to keep apart.
@@ -24,10 +24,9 @@ impl Profile {
 
     fn new(version: Version, capabilities: Option<&Json>) -> Self {
         let has = |name: &str| capabilities.and_then(|all| all.get(name));
-        let announces = has("tools").and_then(|tools| tools.get("listChanged"));
         Self {
             version,
-            announces_tools: announces.and_then(|flag| flag.boolean()) == Some(true),
+            abilities: Abilities::of(capabilities),
             logs: has("logging").is_some_and(|logging| logging.is_object()),
             sessionless: false,
         }
@@ -176,7 +175,7 @@ mod tests {
         ))
         .unwrap();
         assert_eq!(profile.version, Version::V2025_06_18);
-        assert!(profile.announces_tools && profile.logs);
+        assert!(profile.abilities.announces_tools && profile.logs);
         for wrong in [
             r#"{"protocolVersion":"2024-11-05"}"#,
             r#"{"protocolVersion":"2026-07-28"}"#,

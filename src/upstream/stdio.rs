@@ -6,13 +6,14 @@
 //! server that must keep callers apart is to be run over HTTP, or once per tenant
 //! (`upstreams.<id>.tenants`).
 
+use std::collections::BTreeSet;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -22,8 +23,13 @@ use super::child::{Process, log_errors};
 use super::connection::Connection;
 use super::gate::Gate;
 use super::greeting::greet;
-use super::hearing::Changes;
-use super::{EventSender, Upstream, UpstreamError, UpstreamRequest, message};
+use super::hearing::{Changes, Line, News};
+use super::listen::lock;
+use super::patience::Patience;
+use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
+use super::{
+    Abilities, Credential, EventSender, Upstream, UpstreamError, UpstreamRequest, message,
+};
 use crate::config;
 use crate::ids::UpstreamId;
 use crate::protocol::{Era, Json, Untrusted, Version};
@@ -52,6 +58,10 @@ struct Shared {
     max_answer: usize,
     gate: Gate,
     changes: Changes,
+    /// Resources to be heard of (modern).
+    wanted: watch::Sender<BTreeSet<String>>,
+    /// Resources that the child was asked to tell of (legacy).
+    subscribed: std::sync::Mutex<BTreeSet<String>>,
     state: watch::Sender<State>,
     supervised: AtomicBool,
     /// A child has been ready before.
@@ -97,6 +107,8 @@ impl StdioUpstream {
             max_answer: config.max_answer.0,
             gate: Gate::new(config.concurrent),
             changes: Changes::new(),
+            wanted: watch::Sender::default(),
+            subscribed: std::sync::Mutex::default(),
             state: watch::Sender::new(State::Starting),
             supervised: AtomicBool::new(false),
             worked: AtomicBool::new(false),
@@ -129,16 +141,61 @@ impl Upstream for StdioUpstream {
     ) -> BoxFuture<'_, Result<Untrusted<Json>, UpstreamError>> {
         Box::pin(async move {
             let shared = &self.shared;
-            let _permit = shared.gate.enter(request.deadline).await?;
+            let place = shared.gate.enter(request.deadline).await?;
             let connection = shared.connection(request.deadline).await?;
-            let answer = timeout_at(request.deadline, connection.call(&request, &events));
-            let answer = answer.await.unwrap_or(Err(UpstreamError::TimedOut));
+            let line = Line::new(events, Patience::new(request.deadline, Some(place)));
+            let answer = tokio::select! {
+                biased;
+                answer = connection.call(&request, &line) => answer,
+                () = line.patience.over() => Err(UpstreamError::TimedOut),
+            };
             answer.map(Untrusted::new)
         })
     }
 
+    fn abilities(&self) -> Abilities {
+        let profile = |connection: &Connection| connection.profile().map(|it| it.abilities);
+        match &*self.shared.state.borrow() {
+            State::Up(connection) => profile(connection).unwrap_or_default(),
+            State::Starting | State::Down => Abilities::default(),
+        }
+    }
+
     fn list_changed(&self) -> watch::Receiver<u64> {
         self.shared.changes.subscribe()
+    }
+
+    fn news(&self) -> Option<broadcast::Receiver<News>> {
+        Some(self.shared.changes.news())
+    }
+
+    fn subscribe(
+        &self,
+        uris: BTreeSet<String>,
+        _: Option<Credential>,
+    ) -> BoxFuture<'_, Result<(), UpstreamError>> {
+        Box::pin(async move {
+            let shared = &self.shared;
+            let version = self.version().ok_or(UpstreamError::Unreachable)?;
+            if version.era() == Era::Modern {
+                shared
+                    .wanted
+                    .send_if_modified(|wanted| std::mem::replace(wanted, uris.clone()) != uris);
+                return Ok(());
+            }
+            let had = lock(&shared.subscribed).clone();
+            for (method, uri) in subscription_steps(&had, &uris) {
+                let request = subscription(method, uri);
+                settled(self.request(request, mpsc::channel(1).0).await)?;
+                let mut subscribed = lock(&shared.subscribed);
+                if method == SUBSCRIBE {
+                    subscribed.insert(uri.clone());
+                } else {
+                    subscribed.remove(uri);
+                }
+            }
+            Ok(())
+        })
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
@@ -254,7 +311,9 @@ impl Shared {
                     mcp.protocol.version = %profile.version,
                     "the upstream speaks MCP"
                 );
-                let listens = profile.era() == Era::Modern && profile.announces_tools;
+                let abilities = profile.abilities;
+                let listens = profile.era() == Era::Modern && abilities.announces();
+                let listens = listens.then_some(abilities);
                 connection.greeted(profile);
                 started.store(true, Ordering::Relaxed);
                 self.work(&connection, &mut process, listens).await
@@ -276,7 +335,7 @@ impl Shared {
         &self,
         connection: &Arc<Connection>,
         process: &mut Process,
-        listens: bool,
+        listens: Option<Abilities>,
     ) -> Life {
         let began = Instant::now();
         self.state.send_replace(State::Up(Arc::clone(connection)));
@@ -284,11 +343,11 @@ impl Shared {
             // A server that was started again may have other tools.
             self.changes.bump();
         }
+        lock(&self.subscribed).clear();
+        self.changes.tell(News::Forgotten);
         let listening = async {
-            if listens {
-                let id = connection.next_id();
-                // Answered when the server ends it; its notifications come like all others.
-                let _ = connection.ask(id, message::listen(id)).await;
+            if let Some(abilities) = listens {
+                self.listen(connection, abilities).await;
             }
             std::future::pending::<()>().await;
         };
@@ -297,6 +356,21 @@ impl Shared {
             () = connection.over.cancelled() => Life::Over(began.elapsed(), None),
             status = process.exited() => Life::Over(began.elapsed(), status),
             () = listening => Life::Stopped,
+        }
+    }
+
+    /// Hears a modern child's announcements, with another stream whenever other
+    /// resources are to be heard of.
+    async fn listen(&self, connection: &Arc<Connection>, abilities: Abilities) {
+        let mut wanted = self.wanted.subscribe();
+        loop {
+            let filter = abilities.filter(&*wanted.borrow_and_update());
+            let id = connection.next_id();
+            tokio::select! {
+                // Answered when the server ends it; its notifications come like all others.
+                _ = connection.ask(id, message::listen(id, &filter)) => return,
+                Ok(()) = wanted.changed() => connection.tell(message::cancelled(id)).await,
+            }
         }
     }
 }

@@ -1,16 +1,18 @@
-//! Whether rules allow a tool, and which rule says so.
+//! Whether rules allow a tool, a resource or a prompt, and which rule says so.
 
 use crate::ids::{Role, UpstreamId};
-use crate::tenancy::{CompiledRule, RoleRuleSet, TenantRules};
+use crate::tenancy::{CompiledRule, RoleRuleSet, Subject, TenantRules};
 
-/// What is known of a tool when its rules are looked up.
+/// What is known of something when its rules are looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// Its exposed name.
+    /// What it is.
+    pub subject: Subject,
+    /// Its exposed name, or its exposed URI.
     pub name: &'a str,
     /// Where it comes from, if it is in the catalogue.
     pub upstream: Option<&'a UpstreamId>,
-    /// Whether it says that it only reads, if it is in the catalogue.
+    /// Whether it says that it only reads: of a tool in the catalogue.
     pub read_only: Option<bool>,
 }
 
@@ -34,15 +36,20 @@ pub enum Verdict<'a> {
     Silent,
 }
 
-/// Decides about one tool for callers with some roles.
-pub fn decide<'a>(tenant: &'a TenantRules, roles: &'a [Role], tool: Named<'_>) -> Verdict<'a> {
+/// Decides about one thing for callers with some roles.
+pub fn decide<'a>(tenant: &'a TenantRules, roles: &'a [Role], thing: Named<'_>) -> Verdict<'a> {
     let sets = || {
-        let of_role = |role| tenant.role(role).map(|set| (Some(role), set));
-        std::iter::once((None, tenant.everybody())).chain(roles.iter().filter_map(of_role))
+        let of_role = |role| {
+            let set = tenant.role(role, thing.subject)?;
+            Some((Some(role), set))
+        };
+        std::iter::once((None, tenant.everybody(thing.subject)))
+            .chain(roles.iter().filter_map(of_role))
     };
     let find = |pick: fn(&RoleRuleSet) -> &[CompiledRule]| {
         sets().find_map(|(role, set)| {
-            let fits = |rule: &&CompiledRule| rule.fits(tool.name, tool.upstream, tool.read_only);
+            let fits =
+                |rule: &&CompiledRule| rule.fits(thing.name, thing.upstream, thing.read_only);
             let rule = pick(set).iter().find(fits)?;
             Some(Ground { role, rule })
         })

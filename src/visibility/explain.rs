@@ -1,4 +1,4 @@
-//! Why a tool is seen or not, in words: for `toolgate explain` and the console.
+//! Why a tool, a resource or a prompt is seen or not, in words: for `toolgate explain` and the console.
 //! It asks the same decision as a call does.
 
 use std::collections::BTreeSet;
@@ -7,11 +7,11 @@ use serde::Serialize;
 
 use super::decision::{Ground, Named, Verdict, decide};
 use super::visible::{lacking, verdict};
-use crate::catalog::View;
+use crate::catalog::{Family, View};
 use crate::ids::{Role, Scope, TenantId, UpstreamId};
-use crate::tenancy::TenantRules;
+use crate::tenancy::{Subject, TenantRules};
 
-/// Why a tool is seen or not.
+/// Why a tool, a resource or a prompt is seen or not.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// The tenant.
@@ -20,7 +20,9 @@ pub struct Explanation {
     pub roles: Vec<Role>,
     /// Those of them that the tenant's configuration does not have.
     pub unknown_roles: Vec<Role>,
-    /// The tool's exposed name.
+    /// What it is: `tool`, `resource` or `prompt`.
+    pub kind: &'static str,
+    /// Its exposed name or URI.
     pub tool: String,
     /// Whether the tenant's catalogue has it.
     pub exists: bool,
@@ -46,6 +48,67 @@ pub struct Explanation {
     pub text: String,
 }
 
+/// Explains one resource, by URI or template, or one prompt. Scopes are asked for
+/// tools alone.
+pub fn explain_item(
+    tenant: &TenantRules,
+    roles: &[Role],
+    view: &View,
+    subject: Subject,
+    name: &str,
+) -> Explanation {
+    let upstream = match subject {
+        Subject::Prompts => view
+            .shelf(Family::Prompts)
+            .get(name)
+            .map(|item| item.upstream.clone()),
+        Subject::Resources | Subject::Tools => {
+            let template = view.shelf(Family::Templates).get(name);
+            let place = || view.place(name, None).map(|place| place.upstream);
+            template.map(|item| item.upstream.clone()).or_else(place)
+        }
+    };
+    let said = decide(
+        tenant,
+        roles,
+        Named {
+            subject,
+            name,
+            upstream: upstream.as_ref(),
+            read_only: None,
+        },
+    );
+    let (decision, ground) = match said {
+        Verdict::Allowed(ground) => ("allowed", Some(ground)),
+        Verdict::Denied(ground) => ("denied", Some(ground)),
+        Verdict::Silent => ("not_mentioned", None),
+    };
+    let unknown = roles.iter().filter(|role| !tenant.has_role(role));
+    let visible = upstream.is_some() && decision == "allowed";
+    Explanation {
+        tenant: tenant.id().clone(),
+        roles: roles.to_vec(),
+        unknown_roles: unknown.cloned().collect(),
+        kind: match subject {
+            Subject::Tools => "tool",
+            Subject::Resources => "resource",
+            Subject::Prompts => "prompt",
+        },
+        tool: name.to_owned(),
+        exists: upstream.is_some(),
+        read_only: None,
+        decision,
+        rule: ground.map(|ground| ground.rule.text().to_owned()),
+        rule_of: ground.map(owner),
+        text: sentence(tenant, name, upstream.is_some(), said, &[]),
+        upstream,
+        callable: visible,
+        visible,
+        scopes: Vec::new(),
+        missing_scopes: Vec::new(),
+    }
+}
+
 /// Explains one tool. Without `scopes` every scope counts as held. A view without
 /// the tool (no upstream was asked) leaves what only the tool knows open.
 pub fn explain(
@@ -57,6 +120,7 @@ pub fn explain(
 ) -> Explanation {
     let tool = view.get(name);
     let named = Named {
+        subject: Subject::Tools,
         name,
         upstream: None,
         read_only: None,
@@ -77,11 +141,12 @@ pub fn explain(
         Verdict::Denied(ground) => ("denied", Some(ground)),
         Verdict::Silent => ("not_mentioned", None),
     };
-    let unknown = roles.iter().filter(|role| tenant.role(role).is_none());
+    let unknown = roles.iter().filter(|role| !tenant.has_role(role));
     Explanation {
         tenant: tenant.id().clone(),
         roles: roles.to_vec(),
         unknown_roles: unknown.cloned().collect(),
+        kind: "tool",
         tool: name.to_owned(),
         exists: tool.is_some(),
         upstream: tool.map(|tool| tool.upstream.clone()),

@@ -24,6 +24,7 @@ fn config(tenant: &str, support: &str, hide: bool) -> Config {
     };
     let role = RoleRules {
         tools: rules(support),
+        ..RoleRules::default()
     };
     acme.roles.insert("support".into(), role);
     let mut config = Config::default();
@@ -227,10 +228,10 @@ fn callers_are_told_apart_by_what_they_see() {
     let concerned = caller(&config, &["support"], &[]);
     let other = caller(&config, &[], &[]);
     assert_ne!(
-        fingerprint(&concerned, &before),
-        fingerprint(&concerned, &after)
+        fingerprints(&concerned, &before),
+        fingerprints(&concerned, &after)
     );
-    assert_eq!(fingerprint(&other, &before), fingerprint(&other, &after));
+    assert_eq!(fingerprints(&other, &before), fingerprints(&other, &after));
 }
 
 #[test]

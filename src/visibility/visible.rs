@@ -6,9 +6,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::decision::{Named, Verdict, decide};
-use crate::catalog::{self, SelectionKey, Tool, View};
-use crate::ids::{Role, Scope};
-use crate::tenancy::{TenantContext, TenantRules};
+use crate::catalog::{self, Catalog, Family, Item, Listed, Place, SelectionKey, Shelf, Tool, View};
+use crate::ids::{Role, Scope, UpstreamId};
+use crate::tenancy::{RoleRuleSet, Subject, TenantContext, TenantRules};
 
 /// Something that the caller may see.
 pub struct Visible<T>(Arc<T>);
@@ -33,10 +33,10 @@ impl<T: fmt::Debug> fmt::Debug for Visible<T> {
     }
 }
 
-/// Why a caller does not see a tool. Outsiders must not tell these apart: code,
+/// Why a caller does not see something. Outsiders must not tell these apart: code,
 /// text, headers and charges are the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("Unknown tool")]
+#[error("not found")]
 pub enum Invisible {
     /// There is none of that name.
     Missing,
@@ -81,11 +81,129 @@ pub fn list(caller: &TenantContext, view: &View) -> Vec<Visible<Tool>> {
     shown.map(|tool| Visible(Arc::clone(tool))).collect()
 }
 
-/// A digest of what the caller sees. Where it is the same before and after a
-/// change, the caller has nothing to be told.
-pub fn fingerprint(caller: &TenantContext, view: &View) -> [u8; 32] {
+/// The prompt of that name, if the caller may see it.
+pub fn see_prompt(
+    caller: &TenantContext,
+    view: &View,
+    name: &str,
+) -> Result<Visible<Item>, Invisible> {
+    see_item(caller, view, Family::Prompts, name)
+}
+
+/// The template, written as it is listed, if the caller may see it. A resource's own
+/// URI stands for itself (MCP 2026-07-28 schema, `ResourceTemplateReference`).
+pub fn see_template(
+    caller: &TenantContext,
+    view: &View,
+    template: &str,
+) -> Result<Visible<Item>, Invisible> {
+    see_item(caller, view, Family::Templates, template)
+        .or_else(|_| see_item(caller, view, Family::Resources, template))
+}
+
+fn see_item(
+    caller: &TenantContext,
+    view: &View,
+    family: Family,
+    key: &str,
+) -> Result<Visible<Item>, Invisible> {
+    let item = view.shelf(family).get(key).ok_or(Invisible::Missing)?;
+    let roles = caller.principal().roles();
+    permitted(
+        caller.rules(),
+        roles,
+        subject(family),
+        &item.exposed,
+        &item.upstream,
+    )?;
+    Ok(Visible(Arc::clone(item)))
+}
+
+/// Where that URI is read, if the caller may read it.
+pub fn see_resource(
+    caller: &TenantContext,
+    catalog: &Catalog,
+    view: &View,
+    uri: &str,
+) -> Result<Visible<Place>, Invisible> {
+    let principal = caller.principal();
+    let key = principal.key();
+    let place = catalog.place(view, caller.tenant_id(), key.as_bytes(), uri);
+    let place = place.ok_or(Invisible::Missing)?;
+    let roles = principal.roles();
+    permitted(
+        caller.rules(),
+        roles,
+        Subject::Resources,
+        uri,
+        &place.upstream,
+    )?;
+    Ok(Visible(Arc::new(place)))
+}
+
+/// What the caller may see of a family, in the view's order.
+pub fn list_items(caller: &TenantContext, view: &View, family: Family) -> Vec<Visible<Item>> {
+    let items = allowed_items(caller, view, family);
+    items.iter().map(|item| Visible(Arc::clone(item))).collect()
+}
+
+/// Whether any rule allows the caller anything of this kind.
+pub fn may_see_any(caller: &TenantContext, subject: Subject) -> bool {
+    let tenant = caller.rules();
+    let allows = |rules: &RoleRuleSet| !rules.allow().is_empty();
+    let roles = caller.principal().roles().iter();
+    let mut roles = roles.filter_map(|role| tenant.role(role, subject));
+    allows(tenant.everybody(subject)) || roles.any(allows)
+}
+
+/// Digests of what a caller sees. Where one is the same before and after a change,
+/// the caller has nothing to be told of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprints {
+    /// Of the tools.
+    pub tools: [u8; 32],
+    /// Of the resources and templates.
+    pub resources: [[u8; 32]; 2],
+    /// Of the prompts.
+    pub prompts: [u8; 32],
+}
+
+/// What the caller sees, in digests.
+pub fn fingerprints(caller: &TenantContext, view: &View) -> Fingerprints {
     let shown: Vec<Arc<Tool>> = list(caller, view).into_iter().map(|tool| tool.0).collect();
-    catalog::fingerprint(&shown)
+    let items = |family| catalog::fingerprint(&allowed_items(caller, view, family));
+    Fingerprints {
+        tools: catalog::fingerprint(&shown),
+        resources: [items(Family::Resources), items(Family::Templates)],
+        prompts: items(Family::Prompts),
+    }
+}
+
+fn subject(family: Family) -> Subject {
+    match family {
+        Family::Resources | Family::Templates => Subject::Resources,
+        Family::Prompts => Subject::Prompts,
+    }
+}
+
+fn permitted(
+    tenant: &TenantRules,
+    roles: &[Role],
+    subject: Subject,
+    name: &str,
+    upstream: &UpstreamId,
+) -> Result<(), Invisible> {
+    let named = Named {
+        subject,
+        name,
+        upstream: Some(upstream),
+        read_only: None,
+    };
+    match decide(tenant, roles, named) {
+        Verdict::Allowed(_) => Ok(()),
+        Verdict::Denied(_) => Err(Invisible::Denied),
+        Verdict::Silent => Err(Invisible::NotAllowed),
+    }
 }
 
 /// The scopes that a call of the tool needs and the caller's token lacks.
@@ -103,6 +221,7 @@ pub(super) fn lacking(needed: &[Scope], held: &BTreeSet<Scope>) -> Vec<Scope> {
 
 pub(super) fn verdict<'a>(tenant: &'a TenantRules, roles: &'a [Role], tool: &Tool) -> Verdict<'a> {
     let named = Named {
+        subject: Subject::Tools,
         name: tool.exposed.as_str(),
         upstream: Some(&tool.upstream),
         read_only: Some(tool.definition.read_only()),
@@ -120,17 +239,32 @@ fn hidden_by_scopes(caller: &TenantContext, tool: &Tool) -> bool {
 /// those of the roles that they know, so it is made once for all such callers.
 fn allowed(caller: &TenantContext, view: &View) -> Arc<[Arc<Tool>]> {
     let tenant = caller.rules();
-    let claimed = caller.principal().roles().iter();
-    let known: BTreeSet<Role> = claimed
-        .filter(|role| tenant.role(role).is_some())
-        .cloned()
-        .collect();
-    let roles: Vec<Role> = known.into_iter().collect();
-    let key = SelectionKey {
-        rules: tenant.stamp(),
-        roles: roles.clone(),
-    };
+    let key = selection_key(caller);
+    let roles = key.roles.clone();
     view.selection(key, |tool| {
         matches!(verdict(tenant, &roles, tool), Verdict::Allowed(_))
     })
+}
+
+fn allowed_items(caller: &TenantContext, view: &View, family: Family) -> Arc<[Arc<Item>]> {
+    let tenant = caller.rules();
+    let key = selection_key(caller);
+    let roles = key.roles.clone();
+    let shelf: &Shelf<Item> = view.shelf(family);
+    shelf.selection(key, |item| {
+        permitted(tenant, &roles, subject(family), item.key(), &item.upstream).is_ok()
+    })
+}
+
+fn selection_key(caller: &TenantContext) -> SelectionKey {
+    let tenant = caller.rules();
+    let claimed = caller.principal().roles().iter();
+    let known: BTreeSet<Role> = claimed
+        .filter(|role| tenant.has_role(role))
+        .cloned()
+        .collect();
+    SelectionKey {
+        rules: tenant.stamp(),
+        roles: known.into_iter().collect(),
+    }
 }

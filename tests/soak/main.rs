@@ -12,11 +12,8 @@
     reason = "tests fail by panicking; how much is asked for comes by the environment"
 )]
 
-<<<<<<< HEAD
 mod audit;
-=======
 mod sanitize;
->>>>>>> w/s2
 
 use std::time::{Duration, Instant};
 

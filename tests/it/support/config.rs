@@ -47,6 +47,8 @@ pub(crate) fn defaults() -> Value {
         tenants:
           acme: &tenant
             tools: { allow: ["*"] }
+            resources: { allow: ["*"] }
+            prompts: { allow: ["*"] }
             limits:
               per_user: { rate: 10000/s, burst: 10000, concurrent: 1000 }
               browse: { rate: 10000/s, burst: 10000 }

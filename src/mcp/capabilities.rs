@@ -1,0 +1,51 @@
+//! What the server says that it can do: what the caller's upstreams can, as far as
+//! the caller may see any of it.
+
+use crate::protocol::json::ObjectBuilder;
+use crate::protocol::{Era, Json};
+use crate::tenancy::{Subject, TenantContext};
+use crate::visibility;
+
+use super::Server;
+
+/// The extensions that pass through here.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+const UI: &str = "io.modelcontextprotocol/ui";
+
+/// Capabilities for a caller of this era.
+pub(super) fn of(server: &Server, context: &TenantContext, era: Era) -> Json {
+    let view = server.pipeline.catalog.view(context.tenant_id());
+    let can = view.abilities();
+    let changes = ObjectBuilder::new().boolean("listChanged", true).build();
+    let mut all = ObjectBuilder::new().json("tools", &changes);
+    let resources = can.resources && visibility::may_see_any(context, Subject::Resources);
+    if resources {
+        let mut resources = ObjectBuilder::new();
+        if can.subscribe {
+            resources = resources.boolean("subscribe", true);
+        }
+        all = all.json("resources", &resources.boolean("listChanged", true).build());
+    }
+    let prompts = can.prompts && visibility::may_see_any(context, Subject::Prompts);
+    if prompts {
+        all = all.json("prompts", &changes);
+    }
+    if can.completions && (resources || prompts) {
+        all = all.json("completions", &Json::empty_object());
+    }
+    all = all.json("logging", &Json::empty_object());
+    let mut extensions = ObjectBuilder::new();
+    if can.ui {
+        let types = Json::from_value(&serde_json::json!(["text/html;profile=mcp-app"]));
+        extensions = extensions.json(UI, &ObjectBuilder::new().json("mimeTypes", &types).build());
+    }
+    // Older revisions know tasks of another form, which is not spoken here.
+    if can.tasks && era == Era::Modern {
+        extensions = extensions.json(TASKS, &Json::empty_object());
+    }
+    let extensions = extensions.build();
+    if extensions.as_str() != "{}" {
+        all = all.json("extensions", &extensions);
+    }
+    all.build()
+}

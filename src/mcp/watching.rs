@@ -1,0 +1,98 @@
+//! The resources that one stream watches, and what a client wants to hear of at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::select_all;
+
+use crate::catalog::Watch;
+use crate::protocol::Json;
+
+/// Most resources of one stream.
+const MOST: usize = 500;
+
+/// What a client wants to hear of (MCP 2026-07-28 subscriptions, Notification Filter).
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) tools: bool,
+    pub(super) resources: bool,
+    pub(super) prompts: bool,
+    pub(super) uris: BTreeSet<String>,
+}
+
+impl Wanted {
+    /// Reads a filter, or says what is wrong with it.
+    pub(super) fn of(filter: &Json) -> Result<Self, &'static str> {
+        let flag = |name: &str| filter.get(name).and_then(|wanted| wanted.boolean()) == Some(true);
+        let mut uris = BTreeSet::new();
+        let given = filter
+            .get("resourceSubscriptions")
+            .filter(|uris| !uris.is_null());
+        if let Some(given) = given {
+            if !given.as_str().starts_with('[') {
+                return Err("`params.notifications.resourceSubscriptions` must be a list of URIs");
+            }
+            for uri in given.elements() {
+                let uri = uri
+                    .string()
+                    .ok_or("a resource is subscribed to by its URI, a string")?;
+                uris.insert(uri.into_owned());
+            }
+        }
+        if uris.len() > MOST {
+            return Err("a stream has at most 500 resources: open another");
+        }
+        Ok(Self {
+            tools: flag("toolsListChanged"),
+            resources: flag("resourcesListChanged"),
+            prompts: flag("promptsListChanged"),
+            uris,
+        })
+    }
+
+    /// The changes of all lists, as legacy sessions hear them unasked.
+    pub(super) fn all_lists() -> Self {
+        Self {
+            tools: true,
+            resources: true,
+            prompts: true,
+            uris: BTreeSet::new(),
+        }
+    }
+}
+
+/// Watches, by the URI that the client knows.
+#[derive(Default)]
+pub(super) struct Watching(BTreeMap<String, Watch>);
+
+impl Watching {
+    /// Watches these, as far as `watch` gives one, and no others.
+    pub(super) fn set(&mut self, uris: &BTreeSet<String>, watch: impl Fn(&str) -> Option<Watch>) {
+        self.0.retain(|uri, _| uris.contains(uri));
+        for uri in uris {
+            if !self.0.contains_key(uri)
+                && let Some(watch) = watch(uri)
+            {
+                self.0.insert(uri.clone(), watch);
+            }
+        }
+    }
+
+    /// What is watched.
+    pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// Waits for the next update of any of them.
+    pub(super) async fn next(&mut self) -> String {
+        if self.0.is_empty() {
+            return std::future::pending().await;
+        }
+        let waits = self.0.iter_mut().map(|(uri, watch)| {
+            Box::pin(async move {
+                watch.updated().await;
+                uri.clone()
+            })
+        });
+        select_all(waits).await.0
+    }
+}
