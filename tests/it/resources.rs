@@ -174,7 +174,7 @@ async fn a_link_in_a_result_is_read_where_it_came_from_and_by_nobody_else() {
         .await;
     for era in both() {
         let mut alice = gateway
-            .user(&format!("alice-{era:?}@acme"))
+            .user(&format!("alice{era:?}@acme"))
             .connect(era)
             .await;
         let read = json!({"uri": "test://linked"});
