@@ -29,7 +29,7 @@ use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps, Ticks};
 use crate::mcp::{self, Relay, Sessions};
 use crate::outgoing::Outgoing;
-use crate::pipeline::Pipeline;
+use crate::pipeline::{InputSettings, Pipeline, Rounds};
 use crate::sanitize::Sanitizer;
 use crate::seal::{Keys, Label};
 use crate::store::Store;
@@ -211,12 +211,13 @@ impl App {
                 limits: Arc::clone(&limits),
                 auditor: Arc::clone(&auditor),
                 sanitizer,
-                dispatcher: Dispatcher::new(Arc::clone(&catalog)),
+                dispatcher: Arc::new(Dispatcher::new(Arc::clone(&catalog))),
+                rounds: rounds(config, &keys, &store, &clock, id),
                 clock: Arc::clone(&clock),
                 metrics: Arc::clone(&metrics),
             }),
             sessions: sessions(config, &keys, &store, &clock),
-            relay: Relay::new(store.clone(), id),
+            relay: Relay::new(store.clone(), id, keys.sealer(Label::Relay)),
             cursors: keys.sealer(Label::Cursor),
             streams: Arc::clone(&streams),
             clock: Arc::clone(&clock),
@@ -271,6 +272,23 @@ fn sessions(config: &Config, keys: &Keys, store: &Store, clock: &SharedClock) ->
         Arc::clone(clock),
         lifetime,
     )
+}
+
+fn rounds(
+    config: &Config,
+    keys: &Keys,
+    store: &Store,
+    clock: &SharedClock,
+    id: ReplicaId,
+) -> Rounds {
+    let sealer = keys.sealer(Label::RequestState);
+    let input = &config.streams.input;
+    let settings = InputSettings {
+        timeout: input.timeout.0,
+        per_caller: input.per_user as usize,
+        total: input.total as usize,
+    };
+    Rounds::new(sealer, store.clone(), Arc::clone(clock), id, settings)
 }
 
 /// The deployment's keys. `config` has made sure that they are named unless the

@@ -31,6 +31,7 @@ mod view;
 mod watched;
 
 pub use catalogue::Catalog;
+pub use digest::of as canonical_digest;
 pub use health::{Health, State as HealthState};
 pub use item::{Family, Item};
 pub use judge::{LeftOut, Reason};

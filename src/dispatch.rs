@@ -17,7 +17,7 @@ use crate::audit::Recorded;
 use crate::catalog::Catalog;
 use crate::credentials::{CredentialFault, Credentials};
 use crate::ids::{TenantId, UpstreamId};
-use crate::protocol::{Json, LogLevel, Untrusted, codes};
+use crate::protocol::{ClientCapabilities, Json, LogLevel, Untrusted, codes};
 use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
 
 use breaker::{Breaker, Sign};
@@ -28,7 +28,7 @@ pub use errand::Errand;
 const RETRY_AFTER: Duration = Duration::from_millis(100);
 
 /// What dispatch is told of the caller besides the call itself.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Origin {
     /// Whose call it is: keys the breaker.
     pub tenant: TenantId,
@@ -42,6 +42,13 @@ pub struct Origin {
     pub log_level: Option<LogLevel>,
     /// `traceparent` for the upstream.
     pub trace: Option<String>,
+    /// What the caller can do for the upstream while it works.
+    pub capabilities: ClientCapabilities,
+    /// Whether the caller has no session of its own, so that what belongs to a
+    /// session upstream is lent to one call at a time.
+    pub pooled: bool,
+    /// How long the upstream may wait for what it asks of the caller.
+    pub patience: Duration,
 }
 
 /// Why there is no result.
@@ -95,27 +102,42 @@ impl Dispatcher {
         }
     }
 
-    /// Runs one recorded request until its answer, its deadline or `cancel`.
+    /// Runs one recorded request until its answer, its deadline or `cancel`. The
+    /// future owns all that it needs: it may outlive the caller's request.
     ///
     /// # Errors
     /// [`DispatchFault`]; nothing was sent for `Gone`, `CircuitOpen` and `Credential`.
-    pub async fn call(
-        &self,
-        errand: &Errand,
+    pub fn call(
+        self: &Arc<Self>,
+        errand: Errand,
         _recorded: &Recorded,
         origin: Origin,
+        credentials: Arc<Credentials>,
+        events: EventSender,
+        cancel: CancellationToken,
+    ) -> impl Future<Output = Result<Untrusted<Json>, DispatchFault>> + Send + use<> {
+        let dispatcher = Arc::clone(self);
+        async move {
+            let running = dispatcher.run(&errand, &origin, &credentials, events);
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(DispatchFault::Cancelled),
+                outcome = running => outcome,
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        errand: &Errand,
+        origin: &Origin,
         credentials: &Credentials,
         events: EventSender,
-        cancel: &CancellationToken,
     ) -> Result<Untrusted<Json>, DispatchFault> {
-        let upstream = self
-            .catalog
-            .upstream(&errand.upstream)
-            .ok_or(DispatchFault::Gone)?;
-        let settings = self
-            .catalog
-            .settings(&errand.upstream)
-            .ok_or(DispatchFault::Gone)?;
+        let found = self.catalog.upstream(&errand.upstream);
+        let upstream = found.ok_or(DispatchFault::Gone)?;
+        let settings = self.catalog.settings(&errand.upstream);
+        let settings = settings.ok_or(DispatchFault::Gone)?;
         let breaker = self.breaker(&origin.tenant, &errand.upstream);
         breaker
             .admit(Instant::now(), settings.breaker)
@@ -129,18 +151,16 @@ impl Dispatcher {
             meta: origin.meta.clone(),
             progress: origin.progress,
             log_level: origin.log_level,
-            client_capabilities: Json::empty_object(),
+            capabilities: origin.capabilities.clone(),
+            pooled: origin.pooled,
+            patience: origin.patience,
             caller: origin.caller,
             credential: credential.clone(),
             param_headers: errand.param_headers.clone(),
             trace: origin.trace.clone(),
             deadline,
         };
-        let outcome = tokio::select! {
-            biased;
-            () = cancel.cancelled() => return Err(DispatchFault::Cancelled),
-            outcome = attempts(&*upstream, request, events, errand.may_repeat) => outcome,
-        };
+        let outcome = attempts(&*upstream, request, events, errand.may_repeat).await;
         let sign = outcome.as_ref().err().map_or(Sign::Well, sign_of);
         breaker.settle(Instant::now(), settings.breaker, sign);
         Ok(outcome?)

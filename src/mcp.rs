@@ -10,11 +10,16 @@ mod capabilities;
 mod cursor;
 mod era;
 mod inflight;
+mod journal;
 mod legacy;
+mod lines;
 mod listen;
 mod lists;
+mod lowering;
 mod modern;
+mod questions;
 mod relay;
+mod routed;
 mod session;
 mod subscriptions;
 mod watching;
@@ -22,6 +27,7 @@ mod watching;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
@@ -42,7 +48,11 @@ pub use relay::Relay;
 pub use session::{SessionFault, Sessions};
 
 use inflight::InFlight;
+use journal::Journals;
+use lines::Lines;
 use listen::Listeners;
+use questions::Questions;
+use routed::Waiting;
 
 /// Who the service says it is.
 pub const SERVER_NAME: &str = "toolgate";
@@ -101,6 +111,8 @@ pub struct McpHeaders {
     pub params: Vec<(String, String)>,
     /// `traceparent`
     pub traceparent: Option<String>,
+    /// `Last-Event-ID`
+    pub last_event_id: Option<String>,
 }
 
 /// Which of the two media types the caller takes.
@@ -115,12 +127,28 @@ pub struct Accept {
 /// Messages that go out one by one.
 pub type Messages = Pin<Box<dyn Stream<Item = Json> + Send>>;
 
+/// One server-sent event.
+#[derive(Clone, Debug, Default)]
+pub struct Event {
+    /// The message; an event without one says where the stream stands.
+    pub message: Option<Json>,
+    /// By what a client names it when it takes the stream up again.
+    pub id: Option<String>,
+    /// How long a client waits before it does.
+    pub retry: Option<Duration>,
+}
+
+/// Events that go out one by one.
+pub type Events = Pin<Box<dyn Stream<Item = Event> + Send>>;
+
 /// What goes back.
 pub enum Answer {
     /// One reply.
     Reply(Reply),
     /// A stream of JSON-RPC messages.
     Stream(Messages),
+    /// A stream that can be taken up again.
+    Events(Events),
 }
 
 impl From<Reply> for Answer {
@@ -135,6 +163,10 @@ pub struct Server {
     sessions: Sessions,
     relay: Relay,
     inflight: Arc<InFlight>,
+    questions: Arc<Questions>,
+    journals: Arc<Journals>,
+    lines: Lines,
+    waiting: Waiting,
     listeners: Listeners,
     cursors: Sealer,
     streams: Arc<StreamCaps>,
@@ -167,7 +199,12 @@ pub struct Parts {
 impl Server {
     /// Puts the parts together.
     pub fn new(parts: Parts) -> Self {
+        let own = parts.relay.own();
         Self {
+            questions: Questions::new(own),
+            journals: Journals::new(own),
+            lines: Lines::default(),
+            waiting: Waiting::new(parts.pipeline.rounds.patience()),
             pipeline: parts.pipeline,
             sessions: parts.sessions,
             relay: parts.relay,
@@ -200,11 +237,13 @@ impl Server {
     /// Waits until every call that runs has been recorded.
     pub async fn finish_calls(&self) {
         self.tasks.close();
+        // Nobody who comes back with input finds this replica any more.
+        self.pipeline.rounds.give_up();
         self.tasks.wait().await;
     }
 
     /// Acts on a message from another replica.
-    pub fn heard(&self, message: &Json) {
+    pub fn heard(self: &Arc<Self>, message: &Json) {
         relay::heard(self, message);
     }
 }

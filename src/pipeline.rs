@@ -6,11 +6,17 @@
 //! task that outlives the caller's connection: a client that hangs up loses its
 //! answer, not its record.
 
+mod converse;
 mod events;
+mod exchange;
+mod input;
+mod parking;
 mod reading;
 mod record;
 mod refusal;
 mod result;
+mod rounds;
+mod state;
 
 use std::sync::Arc;
 
@@ -21,9 +27,9 @@ use crate::audit::{AuditReceipt, Auditor, Finish, Outcome, Recorded};
 use crate::catalog::{Catalog, Tool, View};
 use crate::clock::SharedClock;
 use crate::credentials::Credentials;
-use crate::dispatch::{Dispatcher, Errand, Origin};
+use crate::dispatch::{Dispatcher, Errand};
 use crate::limits::{Admission, Cost, Limits};
-use crate::protocol::{Json, Method, RequestMeta};
+use crate::protocol::{ClientCapabilities, Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
 use crate::tenancy::TenantContext;
@@ -32,8 +38,10 @@ use crate::visibility::{self, Visible};
 pub use events::{CallEvent, EventSink, event_channel};
 pub use record::Attempt;
 pub use refusal::Refusal;
+pub use rounds::{InputSettings, Owner, Rounds};
 
 use record::Record;
+use rounds::Round;
 
 /// What the steps need; one for the whole process.
 pub struct Pipeline {
@@ -45,8 +53,10 @@ pub struct Pipeline {
     pub auditor: Arc<Auditor>,
     /// The only opener of what upstreams say.
     pub sanitizer: Arc<Sanitizer>,
-    /// Runs tools.
-    pub dispatcher: Dispatcher,
+    /// Sends to upstreams.
+    pub dispatcher: Arc<Dispatcher>,
+    /// Requests that wait for input of their caller.
+    pub rounds: Rounds,
     /// Time.
     pub clock: SharedClock,
     /// Counters.
@@ -71,6 +81,17 @@ impl Ask {
     }
 }
 
+/// How the caller is asked for what an upstream needs to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// Not at all: there is no way to it while it waits for its answer.
+    Not,
+    /// By requests beside the answer, in the events (legacy).
+    Beside,
+    /// By an answer that asks, and a retry that brings the input (modern).
+    Rounds,
+}
+
 /// One request of a known caller that an upstream answers.
 pub struct Call {
     /// Who calls, and as which tenant.
@@ -81,11 +102,15 @@ pub struct Call {
     pub meta: RequestMeta,
     /// `Mcp-Param-*` headers, where the caller's era has them.
     pub param_headers: Option<Vec<(String, String)>>,
+    /// What the caller can do for an upstream.
+    pub capabilities: ClientCapabilities,
+    /// How it is asked to.
+    pub asking: Asking,
     /// What the record says of the request itself.
     pub attempt: Attempt,
     /// The configuration's credentials for upstreams.
     pub credentials: Arc<Credentials>,
-    /// Where progress and log messages go.
+    /// Where progress, log messages and questions go.
     pub events: EventSink,
     /// Fires when the caller cancels.
     pub cancel: CancellationToken,
@@ -159,12 +184,33 @@ impl Pipeline {
         self.refuse(&record, refusal).await.0
     }
 
+    /// Whether the caller may ask for this at all: the decision of visibility and
+    /// scopes, without charging or recording anything.
+    pub fn allows(&self, context: &TenantContext, ask: &Ask) -> bool {
+        let view = self.catalog.view(context.tenant_id());
+        match ask.method {
+            Method::CallTool => visibility::see(context, &view, &ask.name)
+                .is_ok_and(|tool| visibility::missing_scopes(context, &tool).is_empty()),
+            Method::ReadResource => {
+                visibility::see_resource(context, &self.catalog, &view, &ask.name).is_ok()
+            }
+            Method::GetPrompt => visibility::see_prompt(context, &view, &ask.name).is_ok(),
+            // These ask for nothing and so have no retry.
+            _ => false,
+        }
+    }
+
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
         let ready = self.admitted(call, record)?;
+        let round = self.rounds.open(call, &ready.errand).await?;
+        record.continues(round.first_call());
         let recorded = self.recorded(record).await?;
         call.events.started();
-        let cleaned = self.dispatched(call, &ready, &recorded, record).await;
+        let cleaned = self
+            .conversed(call, &ready, round, &recorded, record)
+            .await
+            .map(|clean| self.with_our_uris(call, ready.errand.upstream(), clean));
         Ok(self.finished(recorded, record, cleaned).await)
     }
 
@@ -221,51 +267,17 @@ impl Pipeline {
         })
     }
 
-    /// Lets the upstream work while its events are cleaned and handed on; cleans the result.
-    async fn dispatched(
+    /// Lets the upstream work, or go on, until it has answered or asks its caller.
+    async fn conversed(
         &self,
         call: &Call,
         ready: &Ready,
+        round: Round,
         recorded: &Recorded,
         record: &mut Record,
     ) -> Result<CleanResult, Refusal> {
-        let rules = call.context.rules().sanitize();
-        let (sender, receiver) = tokio::sync::mpsc::channel(events::BACKLOG);
-        let origin = Origin {
-            tenant: call.context.tenant_id().clone(),
-            caller: call.attempt.caller,
-            meta: call.meta.others.clone(),
-            progress: call.meta.progress_token.is_some(),
-            log_level: call.meta.log_level,
-            trace: call.meta.traceparent.clone(),
-        };
-        let begun = tokio::time::Instant::now();
-        let running = self.dispatcher.call(
-            &ready.errand,
-            recorded,
-            origin,
-            &call.credentials,
-            sender,
-            &call.cancel,
-        );
-        let cleaning = events::clean(receiver, &self.sanitizer, rules, &call.events);
-        let (answer, findings) = tokio::join!(running, cleaning);
-        record.upstream_took(begun.elapsed(), findings);
-        let upstream = ready.errand.upstream();
-        if let Err(fault) = &answer
-            && fault.casts_doubt()
-        {
-            self.catalog.suspect(upstream);
-        }
-        let Some(tool) = &ready.tool else {
-            let clean = reading::answered(answer, call, &ready.errand, &self.sanitizer, record)?;
-            return Ok(self.with_our_uris(call, upstream, clean));
-        };
-        let clean = match answer {
-            Ok(untrusted) => result::clean(untrusted, tool, &self.sanitizer, rules, record),
-            Err(fault) => result::failed(fault, tool, &self.sanitizer, rules, record)?,
-        };
-        Ok(self.with_our_uris(call, upstream, clean))
+        let talk = converse::Talk::new(self, call, ready, recorded, record);
+        talk.hold(round).await
     }
 
     /// Makes the outcome durable, or withholds it.

@@ -2,6 +2,8 @@
 //! here holds the modern form (2026-07-28); `upstream` lifts legacy servers to
 //! it and `mcp` lowers it for legacy clients. Nothing here knows HTTP.
 
+mod ask;
+mod capabilities;
 pub mod codes;
 mod envelope;
 mod event;
@@ -12,14 +14,16 @@ mod tool;
 mod untrusted;
 mod version;
 
+pub use ask::{PendingReply, Replied, ReplySlot, ServerMethod, ServerRequest};
+pub use capabilities::ClientCapabilities;
 pub use envelope::{
     EnvelopeFault, Message, Notification, Request, RequestId, Response, error_message,
-    result_message,
+    error_object, notification_message, request_message, result_message,
 };
 pub use event::{LogLevel, UpstreamEvent};
 pub use json::{Json, JsonFault, JsonLimits};
 pub use meta::RequestMeta;
 pub use method::Method;
 pub use tool::ToolDefinition;
-pub use untrusted::{ListPage, Untrusted};
+pub use untrusted::{InputRequest, InputRequired, ListPage, Untrusted};
 pub use version::{Era, Version};

@@ -15,6 +15,7 @@ mod error;
 pub mod listen;
 pub mod messages;
 pub mod replicas;
+pub mod request_states;
 mod schema;
 pub mod sessions;
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! what proves it as a [`Credential`].
 
 mod abilities;
+mod asking;
 mod backoff;
 mod child;
 mod connection;
@@ -23,6 +24,7 @@ mod link;
 mod listen;
 mod message;
 mod modern;
+mod patience;
 mod probe;
 mod profile;
 mod request;

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use serde_json::{Value, json};
@@ -214,7 +214,7 @@ fn response(id: &Value, outcome: &Outcome) -> Value {
 
 async fn serve(
     State(server): State<Arc<Server>>,
-    method: axum::http::Method,
+    method: Method,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {

@@ -164,6 +164,7 @@ async fn tidy_rows(app: &App) -> Result<(), StoreError> {
     app.store
         .delete_expired_sessions(now, now - lifetime)
         .await?;
+    app.store.delete_expired_request_states(now).await?;
     Ok(())
 }
 

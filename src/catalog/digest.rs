@@ -14,7 +14,7 @@ use crate::protocol::Json;
 use crate::protocol::json::Kind;
 
 /// SHA-256 of the canonical form.
-pub(super) fn of(json: &Json) -> [u8; 32] {
+pub fn of(json: &Json) -> [u8; 32] {
     let mut text = String::with_capacity(json.as_str().len());
     write(json, &mut text);
     sha256(text.as_bytes())

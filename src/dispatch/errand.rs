@@ -118,4 +118,20 @@ impl Errand {
     pub fn shown(&self) -> &str {
         &self.shown
     }
+
+    /// The same request once more, with what the upstream asked for (MCP 2026-07-28
+    /// multi round-trip requests).
+    #[must_use]
+    pub fn answering(&self, responses: Option<&Json>, state: Option<&str>) -> Self {
+        let state = state.map(Json::from_text);
+        let params = ObjectBuilder::with_capacity(self.params.as_str().len() + 256)
+            .maybe("inputResponses", responses)
+            .maybe("requestState", state.as_ref());
+        Self {
+            params: params.and_members_of(&self.params, "inputResponses"),
+            // The upstream has begun to act: it is not sent again on a mere guess.
+            may_repeat: false,
+            ..self.clone()
+        }
+    }
 }

@@ -212,6 +212,7 @@ impl Site {
         let keep_alive = self.snapshot.config.server.keep_alive.0;
         match answer {
             Answer::Stream(messages) => sse::response(messages, keep_alive),
+            Answer::Events(events) => sse::of_events(events, keep_alive),
             Answer::Reply(reply) => self.reply(reply, accept),
         }
     }
@@ -390,6 +391,7 @@ fn mcp_headers(headers: &HeaderMap) -> McpHeaders {
         session: text("mcp-session-id"),
         params: params.collect(),
         traceparent: text("traceparent"),
+        last_event_id: text("last-event-id"),
     }
 }
 

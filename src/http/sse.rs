@@ -10,18 +10,27 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 
-use crate::mcp::Messages;
+use crate::mcp::{Event, Events, Messages};
 use crate::protocol::Json;
 
 /// A response that streams `messages`.
 pub(super) fn response(messages: Messages, keep_alive: Duration) -> Response {
+    let plain = |message| Event {
+        message: Some(message),
+        ..Event::default()
+    };
+    of_events(Box::pin(messages.map(plain)), keep_alive)
+}
+
+/// A response that streams `events`.
+pub(super) fn of_events(events: Events, keep_alive: Duration) -> Response {
     let opening = stream::once(async { Ok::<_, Infallible>(Bytes::from_static(b":\n\n")) });
-    let events = stream::unfold(Some(messages), move |messages| async move {
-        let mut messages = messages?;
-        match tokio::time::timeout(keep_alive, messages.next()).await {
-            Ok(Some(message)) => Some((Ok(event(&message)), Some(messages))),
+    let events = stream::unfold(Some(events), move |events| async move {
+        let mut events = events?;
+        match tokio::time::timeout(keep_alive, events.next()).await {
+            Ok(Some(next)) => Some((Ok(event(&next)), Some(events))),
             Ok(None) => None,
-            Err(_) => Some((Ok(Bytes::from_static(b": keep-alive\n\n")), Some(messages))),
+            Err(_) => Some((Ok(Bytes::from_static(b": keep-alive\n\n")), Some(events))),
         }
     });
     let headers = [
@@ -46,12 +55,26 @@ pub(super) fn response(messages: Messages, keep_alive: Duration) -> Response {
         .into_response()
 }
 
-/// One message as one event. Line breaks between tokens become blanks: a JSON
-/// text has none inside its strings.
-pub(super) fn event(message: &Json) -> Bytes {
-    let text = message.as_str();
-    let mut out = BytesMut::with_capacity(text.len() + 24);
-    out.extend_from_slice(b"event: message\ndata: ");
+/// One event. Line breaks between tokens become blanks: a JSON text has none inside
+/// its strings. An event without a message has empty data (MCP 2025-11-25
+/// Streamable HTTP, Sending Messages to the Server).
+pub(super) fn event(event: &Event) -> Bytes {
+    let text = event.message.as_ref().map_or("", Json::as_str);
+    let mut out = BytesMut::with_capacity(text.len() + 128);
+    if let Some(id) = &event.id {
+        line(&mut out, b"id: ", id.as_bytes());
+    }
+    if let Some(retry) = event.retry {
+        line(
+            &mut out,
+            b"retry: ",
+            retry.as_millis().to_string().as_bytes(),
+        );
+    }
+    if event.message.is_some() {
+        out.extend_from_slice(b"event: message\n");
+    }
+    out.extend_from_slice(b"data: ");
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
         out.extend(text.bytes().map(|byte| {
             if matches!(byte, b'\n' | b'\r') {
@@ -67,6 +90,12 @@ pub(super) fn event(message: &Json) -> Bytes {
     out.freeze()
 }
 
+fn line(out: &mut BytesMut, field: &[u8], value: &[u8]) {
+    out.extend_from_slice(field);
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\n");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,9 +107,23 @@ mod tests {
             &crate::protocol::JsonLimits::CALLER,
         )
         .unwrap();
+        let message = Event {
+            message: Some(json),
+            ..Event::default()
+        };
         assert_eq!(
-            event(&json),
+            event(&message),
             &b"event: message\ndata: {\"a\":   [1, 2]}\n\n"[..]
         );
+    }
+
+    #[test]
+    fn an_event_without_a_message_says_where_the_stream_stands() {
+        let marker = Event {
+            message: None,
+            id: Some("a.1.0".to_owned()),
+            retry: Some(Duration::from_millis(500)),
+        };
+        assert_eq!(event(&marker), &b"id: a.1.0\nretry: 500\ndata: \n\n"[..]);
     }
 }

@@ -352,6 +352,7 @@ fn streams_are_capped_by_user_and_in_total() {
     let caps = StreamCaps::new(Streams {
         per_user: 2,
         total: 3,
+        ..Streams::default()
     });
     let alice = caller(TenantLimits::default(), "acme", "alice", "codex");
     let bob = caller(TenantLimits::default(), "acme", "bob", "codex");
@@ -366,6 +367,7 @@ fn streams_are_capped_by_user_and_in_total() {
     caps.reconfigure(Streams {
         per_user: 3,
         total: 4,
+        ..Streams::default()
     });
     assert!(caps.open(&alice).is_ok());
 }

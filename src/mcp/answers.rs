@@ -153,6 +153,13 @@ pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, manner: Manne
         ),
         Refusal::Withheld => unavailable(id, "executed, outcome withheld, do not retry", None),
         Refusal::Cancelled => Reply::empty(202),
+        Refusal::MissingCapability { needed } => {
+            let data = ObjectBuilder::new()
+                .json("requiredCapabilities", &needed)
+                .build();
+            let code = codes::MISSING_CLIENT_CAPABILITY;
+            Reply::error(400, id, code, &words, Some(&data))
+        }
         Refusal::Upstream {
             code,
             message,

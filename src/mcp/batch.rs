@@ -93,7 +93,10 @@ async fn one(
         era::refuse(server, inbound, &text, id.as_ref(), refusal).await
     };
     match Message::read(&member) {
-        Ok(Message::Request(request)) if legacy::run_here(&request.method) => {
+        Ok(Message::Request(request)) => {
+            if !legacy::run_here(&request.method) {
+                return Some(legacy::method(server, inbound, &request, session).await);
+            }
             let meta = RequestMeta::of(request.params.as_ref());
             let caller = legacy::caller(session, inbound, &request, bytes);
             let manner = legacy::manner(session.version);
@@ -104,14 +107,14 @@ async fn one(
                 },
             )
         }
-        Ok(Message::Request(request)) => {
-            Some(legacy::method(server, inbound, &request, session).await)
-        }
         Ok(Message::Notification(notification)) => {
             legacy::hear(server, session, &notification);
             None
         }
-        Ok(Message::Response(_)) => None,
+        Ok(Message::Response(given)) => {
+            legacy::answered(server, session, &given).await;
+            None
+        }
         Ok(Message::Batch(_)) => Some(refused(None, "a batch may not hold a batch").await),
         Err(fault) => Some(refused(fault.id, fault.reason).await),
     }

@@ -1,6 +1,7 @@
-//! A request of either era that an upstream answers: run in a task of its own, answered as one JSON
-//! reply or as a stream, whichever the call's first sign of life asks for
-//! (`rules.md` §1.5).
+//! A request of either era that an upstream answers: run in a task of its own,
+//! answered as one JSON reply or as a stream, whichever the first sign of life asks
+//! for (`rules.md` §1.5). The stream of a legacy session is kept, so that a client
+//! that lost it takes it up again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +11,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
-use crate::pipeline::{Attempt, Call, CallEvent, event_channel};
-use crate::protocol::json::ObjectBuilder;
-use crate::protocol::{Json, LogLevel, Request, RequestMeta, UpstreamEvent};
+use crate::ids::SessionId;
+use crate::pipeline::{Asking, Attempt, Call, CallEvent, event_channel};
+use crate::protocol::{
+    ClientCapabilities, Json, LogLevel, Request, RequestMeta, Version, notification_message,
+};
 
 use super::answers::{self, Manner, Reply};
 use super::inflight::Entry;
-use super::{Answer, Inbound, Messages, Server, era};
+use super::questions::Questions;
+use super::{Answer, Inbound, Messages, Server, era, routed};
 
 /// How long a recorded call may be silent before headers leave.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -25,12 +29,23 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Caller {
     /// What the record says of the request.
     pub(super) attempt: Attempt,
-    /// The session and request id that a cancellation names.
-    pub(super) inflight: Option<(crate::ids::SessionId, String)>,
-    /// Whether closing the connection cancels (modern) or not (legacy).
-    pub(super) cancel_on_hang_up: bool,
+    /// The session that it is in (legacy).
+    pub(super) within: Option<Within>,
     /// The least severe log message wanted.
     pub(super) log_level: Option<LogLevel>,
+    /// What the client can do for an upstream.
+    pub(super) capabilities: ClientCapabilities,
+    /// How it is asked to.
+    pub(super) asking: Asking,
+}
+
+/// The place of a request in a legacy session.
+#[derive(Clone, Debug)]
+pub(super) struct Within {
+    pub(super) session: SessionId,
+    pub(super) version: Version,
+    /// The request's id, which a cancellation names.
+    pub(super) request: String,
 }
 
 /// Runs the call and waits for the form of its answer.
@@ -43,6 +58,12 @@ pub(super) async fn post(
     manner: Manner,
 ) -> Answer {
     let stream = inbound.accept.stream;
+    if caller.asking == Asking::Rounds
+        && let Ok(ask) = era::ask(&request)
+        && let Some(answer) = routed::retry(server, &inbound, &ask, &request).await
+    {
+        return answer;
+    }
     match start(server, inbound, request, meta, caller, manner) {
         Ok(running) => running.answer(stream).await,
         Err(refused) => refused.await.into(),
@@ -51,9 +72,13 @@ pub(super) async fn post(
 
 /// A call that runs.
 pub(super) struct Running {
+    server: Arc<Server>,
     events: mpsc::Receiver<CallEvent>,
     done: oneshot::Receiver<Reply>,
     progress_token: Option<Json>,
+    within: Option<Within>,
+    /// What is said of the client's questions behind their back.
+    late: (mpsc::UnboundedSender<Json>, mpsc::UnboundedReceiver<Json>),
     _hang_up: Option<DropGuard>,
 }
 
@@ -88,24 +113,29 @@ pub(super) fn start(
         }
     };
     meta.log_level = caller.log_level;
-    let traces = [meta.traceparent.take(), inbound.headers.traceparent];
+    let traces = [meta.traceparent.take(), inbound.headers.traceparent.clone()];
     let mut traces = traces.into_iter().flatten();
     meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
     let trace_id = meta.traceparent.as_deref().and_then(era::trace_id);
     let progress_token = meta.progress_token.clone();
     let (sink, events) = event_channel();
     let cancel = CancellationToken::new();
-    let entry = caller
-        .inflight
-        .map(|(session, id)| server.inflight.enter(session, id, cancel.clone()));
-    let hang_up = caller
-        .cancel_on_hang_up
-        .then(|| cancel.clone().drop_guard());
+    let within = caller.within;
+    let entry = within.as_ref().map(|within| {
+        let (session, id) = (within.session, within.request.clone());
+        server.inflight.enter(session, id, cancel.clone())
+    });
+    // Closing the connection cancels in the modern era alone.
+    let modern = within.is_none();
+    let hang_up = modern.then(|| cancel.clone().drop_guard());
+    let again = modern.then(|| inbound.again());
     let call = Call {
         context: inbound.context,
         ask,
         meta,
-        param_headers: caller.cancel_on_hang_up.then_some(inbound.headers.params),
+        param_headers: modern.then_some(inbound.headers.params),
+        capabilities: caller.capabilities,
+        asking: caller.asking,
         attempt: Attempt {
             trace_id,
             ..caller.attempt
@@ -115,13 +145,23 @@ pub(super) fn start(
         cancel,
     };
     let (finished, done) = oneshot::channel();
-    let task = run(Arc::clone(server), call, request, manner, entry, finished);
+    let task = run(
+        Arc::clone(server),
+        call,
+        request,
+        manner,
+        (entry, again),
+        finished,
+    );
     // What it logs is still about this request.
     server.tasks.spawn(task.in_current_span());
     Ok(Running {
+        server: Arc::clone(server),
         events,
         done,
         progress_token,
+        within,
+        late: mpsc::unbounded_channel(),
         _hang_up: hang_up,
     })
 }
@@ -132,19 +172,24 @@ async fn run(
     call: Call,
     request: Request,
     manner: Manner,
-    entry: Option<Entry>,
+    (entry, again): (Option<Entry>, Option<Inbound>),
     finished: oneshot::Sender<Reply>,
 ) {
     let answered = server.pipeline.call(call).await;
     drop(entry);
+    if let (Some(again), Ok(result)) = (again, answered.outcome()) {
+        server.waiting.keep(result.json(), again);
+    }
     // A caller that hung up does not hear it; the record has it.
     let _ = finished.send(answers::of_call(&request.id, answered, manner));
 }
 
 /// What a running call says next.
-enum Next {
+pub(super) enum Next {
     Message(Json),
     Started,
+    /// The upstream has sent the gateway away for that long.
+    Pausing(Duration),
     Done(Reply),
 }
 
@@ -155,19 +200,53 @@ impl Running {
         loop {
             let next = tokio::select! {
                 next = self.next() => next,
-                () = sleep_until(patience) => return Answer::Stream(self.messages(None)),
+                () = sleep_until(patience) => return self.stream(None).await,
             };
             match next {
                 Next::Done(reply) => return reply.into(),
                 Next::Started if may_stream => {
                     patience = Some(tokio::time::Instant::now() + PATIENCE);
                 }
-                Next::Message(message) if may_stream => {
-                    return Answer::Stream(self.messages(Some(message)));
+                Next::Message(_) | Next::Pausing(_) if may_stream => {
+                    return self.stream(Some(next)).await;
                 }
-                Next::Started | Next::Message(_) => {}
+                Next::Started | Next::Message(_) | Next::Pausing(_) => {}
             }
         }
+    }
+
+    /// The rest as a stream; in a legacy session one that can be taken up again.
+    async fn stream(mut self, first: Option<Next>) -> Answer {
+        let Some(within) = self.within.clone() else {
+            let first = match first {
+                Some(Next::Message(message)) => Some(message),
+                _ => None,
+            };
+            return Answer::Stream(self.messages(first));
+        };
+        let journals = Arc::clone(&self.server.journals);
+        let journal = journals.open(within.session);
+        let events = journal.read(None, within.version);
+        tokio::spawn(async move {
+            let mut next = first;
+            loop {
+                let now = match next.take() {
+                    Some(next) => next,
+                    None => self.next().await,
+                };
+                match now {
+                    Next::Started => {}
+                    Next::Message(message) => journal.write(message).await,
+                    Next::Pausing(time) => journal.pause(time),
+                    Next::Done(reply) => {
+                        journal.finish(reply.body);
+                        break;
+                    }
+                }
+            }
+            journals.keep_for_a_while(within.session, &journal);
+        });
+        Answer::Events(events)
     }
 
     /// The final reply alone, for a batch.
@@ -179,24 +258,45 @@ impl Running {
         }
     }
 
-    async fn next(&mut self) -> Next {
+    /// The next that the call says. Safe to drop and call again.
+    pub(super) async fn next(&mut self) -> Next {
         loop {
             let event = tokio::select! {
                 biased;
                 Some(event) = self.events.recv() => event,
+                Some(message) = self.late.1.recv() => return Next::Message(message),
                 done = &mut self.done => return Next::Done(done.unwrap_or_else(|_| lost())),
             };
-            match event {
+            let message = match event {
                 CallEvent::Started => return Next::Started,
-                CallEvent::Message(clean) => {
-                    if let Some(message) =
-                        notification(clean.into_event(), self.progress_token.as_ref())
-                    {
-                        return Next::Message(message);
-                    }
+                CallEvent::Pausing(time) => return Next::Pausing(time),
+                CallEvent::Progress(params) => self.progress_token.as_ref().map(|token| {
+                    let params = params.with_member("progressToken", token);
+                    notification_message("notifications/progress", &params)
+                }),
+                CallEvent::Log(_, params) => {
+                    Some(notification_message("notifications/message", &params))
                 }
+                CallEvent::ElicitationComplete(params) => self.completed(&params),
+                // Without a session nobody is asked beside the answer: the question is
+                // dropped, and so unanswered.
+                CallEvent::Asked(request) => self.within.as_ref().map(|within| {
+                    let questions: &Arc<Questions> = &self.server.questions;
+                    let late = self.late.0.clone();
+                    questions.ask(within.session, within.version, request, late)
+                }),
+            };
+            if let Some(message) = message {
+                return Next::Message(message);
             }
         }
+    }
+
+    /// Only 2025-11-25 knows that a user is back from a URL.
+    fn completed(&self, params: &Json) -> Option<Json> {
+        let version = self.within.as_ref()?.version;
+        let known = version >= Version::V2025_11_25;
+        known.then(|| notification_message("notifications/elicitation/complete", params))
     }
 
     /// The rest of the call as messages: those before the answer, then the answer.
@@ -210,7 +310,7 @@ impl Running {
                 }
                 loop {
                     match running.next().await {
-                        Next::Started => {}
+                        Next::Started | Next::Pausing(_) => {}
                         Next::Message(message) => return Some((message, (Some(running), None))),
                         Next::Done(reply) => return reply.body.map(|body| (body, (None, None))),
                     }
@@ -233,23 +333,5 @@ fn lost() -> Reply {
         None,
         "The call may have run; its outcome is unknown. Do not retry.",
         None,
-    )
-}
-
-/// An upstream's event as the caller's notification.
-fn notification(event: UpstreamEvent, progress_token: Option<&Json>) -> Option<Json> {
-    let (method, params) = match event {
-        UpstreamEvent::Progress(params) => (
-            "notifications/progress",
-            params.with_member("progressToken", progress_token?),
-        ),
-        UpstreamEvent::Log(_, params) => ("notifications/message", params),
-    };
-    Some(
-        ObjectBuilder::new()
-            .text("jsonrpc", "2.0")
-            .text("method", method)
-            .json("params", &params)
-            .build(),
     )
 }

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 
 use crate::pipeline::{Ask, Attempt, Refusal};
 use crate::protocol::{
-    Era, Json, JsonLimits, Message, Method, Request, RequestId, RequestMeta, Version,
+    Era, Json, JsonLimits, Message, Method, Request, RequestId, RequestMeta, Response, Version,
 };
 use crate::telemetry::metrics::Metrics;
 use crate::upstream::CallerKey;
@@ -81,7 +81,7 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
                 }
             }
         }
-        Ok(Message::Response(given)) => response(server, inbound, &body, given.id.as_ref()).await,
+        Ok(Message::Response(given)) => response(server, inbound, &body, given).await,
     }
 }
 
@@ -137,26 +137,23 @@ impl Measured {
     fn end(self, metrics: &Metrics, answer: &Answer) {
         let outcome = match answer {
             Answer::Reply(reply) if reply.is_error() => "refused",
-            Answer::Reply(_) | Answer::Stream(_) => "ok",
+            Answer::Reply(_) | Answer::Stream(_) | Answer::Events(_) => "ok",
         };
         metrics.operation(self.method, outcome, self.begun.elapsed());
     }
 }
 
 /// Takes a response: in a session alone may one come.
-async fn response(
-    server: &Arc<Server>,
-    inbound: Inbound,
-    body: &Bytes,
-    id: Option<&RequestId>,
-) -> Answer {
+async fn response(server: &Arc<Server>, inbound: Inbound, body: &Bytes, given: Response) -> Answer {
     let header = inbound.headers.protocol_version.as_deref();
     if header.is_some_and(Version::is_modern_date) || inbound.headers.session.is_none() {
         let words = "a JSON-RPC response has no place here: send requests and notifications";
         let refusal = Refusal::InvalidRequest(words.to_owned());
-        return refuse(server, &inbound, body, id, refusal).await.into();
+        return refuse(server, &inbound, body, given.id.as_ref(), refusal)
+            .await
+            .into();
     }
-    legacy::response(server, &inbound).await
+    legacy::response(server, &inbound, &given).await
 }
 
 /// Records a body that never became a request, by its digest alone, and answers it.

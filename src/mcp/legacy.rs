@@ -1,21 +1,26 @@
-//! The legacy era: sessions opened by `initialize`, one GET stream a session,
-//! cancellation by notification. Results are lowered from the modern form here.
+//! The legacy era: sessions opened by `initialize`, one GET stream a session, streams
+//! that are taken up again, cancellation and replies by messages of their own.
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
+
 use crate::limits::Cost;
-use crate::pipeline::Refusal;
-use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
+use crate::pipeline::{Asking, Refusal};
+use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{
-    Era, Json, LogLevel, Method, Notification, Request, RequestMeta, Version, codes,
+    Era, Json, LogLevel, Method, Notification, Request, RequestMeta, Response, Version, codes, meta,
 };
 use crate::upstream::CallerKey;
 
 use super::answers::{self, Manner, Reply};
-use super::call::{self, Caller};
+use super::call::{self, Caller, Within};
+use super::journal::Position;
+use super::questions::Questions;
 use super::session::{Session, SessionFault};
 use super::{
-    Answer, Inbound, Server, capabilities, era, listen, lists, modern, relay, subscriptions,
+    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, relay, routed,
+    subscriptions,
 };
 
 /// What a legacy client is told when it comes without a session, or with one that is no longer known.
@@ -120,14 +125,18 @@ pub(super) async fn request(
         Err(reply) => return with_id(reply, &request).into(),
     };
     if run_here(&request.method) {
-        let caller = caller(&session, &inbound, &request, bytes);
+        let mut caller = caller(&session, &inbound, &request, bytes);
+        if inbound.accept.stream {
+            caller.asking = Asking::Beside;
+        }
         let manner = manner(session.version);
         return call::post(server, inbound, request, meta, caller, manner).await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
 
-/// What the record and the upstream are told of a call in this session.
+/// What the record and the upstream are told of a request in this session. It cannot
+/// be asked for anything unless its answer may be a stream.
 pub(super) fn caller(
     session: &Session,
     inbound: &Inbound,
@@ -139,9 +148,14 @@ pub(super) fn caller(
     attempt.caller = CallerKey(session.caller_key(inbound.context.principal().key().as_bytes()));
     Caller {
         attempt,
-        inflight: Some((session.id, request.id.key())),
-        cancel_on_hang_up: false,
+        within: Some(Within {
+            session: session.id,
+            version: session.version,
+            request: request.id.key(),
+        }),
         log_level: Some(session.log_level),
+        capabilities: session.capabilities.clone(),
+        asking: Asking::Not,
     }
 }
 
@@ -233,28 +247,73 @@ pub(super) async fn notification(
 
 /// Acts on a notification. An unknown one is ignored (MCP 2025-11-25 cancellation, Error Handling).
 pub(super) fn hear(server: &Server, session: &Session, notification: &Notification) {
-    if notification.method != "notifications/cancelled" {
-        return;
-    }
-    let id = notification
-        .params
-        .as_ref()
-        .and_then(|params| params.get("requestId"));
-    let Some(id) = id.and_then(crate::protocol::RequestId::new) else {
-        return;
-    };
-    if !server.inflight.cancel(session.id, &id.key()) {
-        server
-            .relay
-            .announce(relay::cancelled(session.id, &id.key()));
+    let params = notification.params.as_ref();
+    match notification.method.as_str() {
+        "notifications/cancelled" => {
+            let id = params.and_then(|params| params.get("requestId"));
+            let Some(id) = id.and_then(crate::protocol::RequestId::new) else {
+                return;
+            };
+            if !server.inflight.cancel(session.id, &id.key()) {
+                server
+                    .relay
+                    .announce(relay::cancelled(session.id, &id.key()));
+            }
+        }
+        "notifications/progress" => {
+            if let Some(params) = params {
+                progressed(server, session, params);
+            }
+        }
+        _ => {}
     }
 }
 
-/// Takes a response. No request was sent to the client, so none is waited for.
-pub(super) async fn response(server: &Server, inbound: &Inbound) -> Answer {
-    match session(server, inbound).await {
-        Ok(_) => Reply::empty(202).into(),
-        Err(reply) => reply.into(),
+/// The client tells how far it is with what it was asked: the token is the id that
+/// it was asked under.
+fn progressed(server: &Server, session: &Session, params: &Json) {
+    let token = params.get(meta::PROGRESS_TOKEN);
+    let Some(id) = token.as_ref().and_then(Json::string) else {
+        return;
+    };
+    let params = params.without_members(|name| name == meta::PROGRESS_TOKEN);
+    match Questions::owner(&id) {
+        Some(owner) if owner == server.relay.own() => {
+            server.questions.progress(session.id, &id, params);
+        }
+        Some(owner) => {
+            let message = relay::progressed(session.id, &id, &params);
+            server.relay.tell(owner, message);
+        }
+        None => {}
+    }
+}
+
+/// Takes a response to what the client was asked, on whichever replica that was.
+pub(super) async fn response(server: &Server, inbound: &Inbound, given: &Response) -> Answer {
+    let session = match session(server, inbound).await {
+        Ok(session) => session,
+        Err(reply) => return reply.into(),
+    };
+    answered(server, &session, given).await;
+    // One that nobody waits for any more is no fault of the client's.
+    Reply::empty(202).into()
+}
+
+/// Gives the reply to whoever asked.
+pub(super) async fn answered(server: &Server, session: &Session, given: &Response) {
+    let id = given.id.as_ref().and_then(|id| id.json().string());
+    let owner = id.as_deref().and_then(Questions::owner);
+    let (Some(id), Some(owner)) = (id, owner) else {
+        return;
+    };
+    if owner == server.relay.own() {
+        server
+            .questions
+            .reply(session.id, &id, given.outcome.clone());
+    } else {
+        let message = relay::replied(session.id, &id, &given.outcome);
+        server.relay.send(owner, &message).await;
     }
 }
 
@@ -271,6 +330,10 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
         Ok(session) => session,
         Err(reply) => return reply.into(),
     };
+    let last = inbound.headers.last_event_id.as_deref();
+    if let Some((id, position)) = last.and_then(|id| Some((id, Position::parse(id)?))) {
+        return taken_up(server, &inbound, &session, id, position).await;
+    }
     let at = server.clock.unix_millis();
     match listen::session_stream(server, inbound, &session, at) {
         Ok(messages) => {
@@ -278,6 +341,41 @@ pub(super) async fn get(server: &Arc<Server>, inbound: Inbound) -> Answer {
             Answer::Stream(messages)
         }
         Err(full) => answers::streams_full(None, full).into(),
+    }
+}
+
+/// Takes a stream of the session up again behind an event, on whichever replica it is.
+async fn taken_up(
+    server: &Arc<Server>,
+    inbound: &Inbound,
+    session: &Session,
+    id: &str,
+    position: Position,
+) -> Answer {
+    let permit = match server.streams.open(&inbound.context) {
+        Ok(permit) => permit,
+        Err(full) => return answers::streams_full(None, full).into(),
+    };
+    let version = session.version;
+    let events = if position.replica == server.relay.own() {
+        let journal = server.journals.find(session.id, position);
+        journal.map(|journal| journal.read(Some(position), version))
+    } else {
+        routed::follow(server, session.id, position, id, version).await
+    };
+    match events {
+        Some(events) => Answer::Events(Box::pin(events.map(move |event| {
+            let _open = &permit;
+            event
+        }))),
+        None => Reply::error(
+            400,
+            None,
+            codes::INVALID_REQUEST,
+            "The stream of this Last-Event-ID is over or lost and cannot be taken up: send the request anew if it may run twice",
+            None,
+        )
+        .into(),
     }
 }
 
@@ -291,6 +389,7 @@ pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
         {
             Ok(()) => {
                 server.listeners.close(session.id);
+                server.journals.close(session.id);
                 server
                     .relay
                     .broadcast(&relay::session_ended(session.id))
@@ -318,101 +417,8 @@ fn with_id(reply: Reply, request: &Request) -> Reply {
 
 /// How answers are written for a revision.
 pub(super) fn manner(version: Version) -> Manner {
-    let lower = match version {
-        Version::V2025_03_26 => lower_2025_03_26,
-        Version::V2025_06_18 | Version::V2025_11_25 | Version::V2026_07_28 => lower,
-    };
     Manner {
         era: Era::Legacy,
-        lower,
-    }
-}
-
-/// From the modern form: no `resultType`, `structuredContent` only where it is an object.
-fn lower(result: Json) -> Json {
-    lower_to(result, Json::is_object)
-}
-
-/// Leaves out structured content that the revision does not know. Where nothing
-/// else tells it, it becomes the text (MCP tools, Structured Content).
-fn lower_to(result: Json, knows: fn(&Json) -> bool) -> Json {
-    let foreign = result
-        .get("structuredContent")
-        .filter(|value| !knows(value));
-    let drops =
-        |key: &str| key == "resultType" || (key == "structuredContent" && foreign.is_some());
-    if !result.members().any(|(key, _)| drops(&key)) {
-        return result;
-    }
-    let result = result.without_members(drops);
-    match (foreign, result.get("content")) {
-        (Some(value), Some(content)) if content.elements().next().is_none() => {
-            let block = text_block(value.as_str());
-            result.with_member("content", &ArrayBuilder::from_iter([&block]).build())
-        }
-        _ => result,
-    }
-}
-
-fn text_block(text: &str) -> Json {
-    ObjectBuilder::new()
-        .text("type", "text")
-        .text("text", text)
-        .build()
-}
-
-/// 2025-03-26 has neither structured content nor resource links: a link becomes
-/// text that says where it leads.
-fn lower_2025_03_26(result: Json) -> Json {
-    let result = lower_to(result, |_| false);
-    let Some(content) = result.get("content") else {
-        return result;
-    };
-    let mut blocks = ArrayBuilder::new();
-    for block in content.elements() {
-        blocks.push(&linked_text(&block).unwrap_or(block));
-    }
-    result.with_member("content", &blocks.build())
-}
-
-fn linked_text(block: &Json) -> Option<Json> {
-    let text = |key: &str| {
-        block
-            .get(key)
-            .and_then(|value| value.string().map(String::from))
-    };
-    if text("type")? != "resource_link" {
-        return None;
-    }
-    let label = text("title").or_else(|| text("name")).unwrap_or_default();
-    let words = format!("{label}: {}", text("uri").unwrap_or_default());
-    Some(text_block(&words))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_is_lowered_by_what_the_revision_lacks() {
-        let json = |value| Json::from_value(&value);
-        let modern = json(serde_json::json!({
-            "resultType": "complete", "structuredContent": [1],
-            "content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}],
-        }));
-        assert_eq!(
-            lower(modern.clone()).as_str(),
-            r#"{"content":[{"type":"resource_link","uri":"file:///a","name":"a"}]}"#
-        );
-        assert_eq!(
-            lower_2025_03_26(modern).as_str(),
-            r#"{"content":[{"type":"text","text":"a: file:///a"}]}"#
-        );
-        let clean = json(serde_json::json!({"content": [], "structuredContent": {"n": 1}}));
-        assert_eq!(lower(clean.clone()).as_str(), clean.as_str());
-        let untold = json(serde_json::json!({"content": [], "structuredContent": ["a", 1]}));
-        let told = r#"{"content":[{"type":"text","text":"[\"a\",1]"}]}"#;
-        assert_eq!(lower(untold.clone()).as_str(), told);
-        assert_eq!(lower_2025_03_26(untold).as_str(), told);
+        lower: lowering::result(version),
     }
 }

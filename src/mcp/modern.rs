@@ -8,9 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::catalog::Family;
 use crate::limits::Cost;
-use crate::pipeline::{Attempt, Refusal};
+use crate::pipeline::{Asking, Attempt, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Era, Json, Method, Request, RequestMeta, Version, codes, meta};
+use crate::protocol::{
+    ClientCapabilities, Era, Json, Method, Request, RequestMeta, Version, codes, meta,
+};
 
 use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller};
@@ -30,19 +32,8 @@ pub(super) async fn request(
         return refused(server, &inbound, &request, fault, &attempt).await;
     }
     if let Some(method) = run_here(&request.method) {
-        let caller = Caller {
-            attempt,
-            inflight: None,
-            cancel_on_hang_up: true,
-            log_level: meta.log_level,
-        };
-        let manner = Manner {
-            era: Era::Modern,
-            lower: match method {
-                Method::ReadResource => complete_cached,
-                _ => complete,
-            },
-        };
+        let caller = caller(attempt, &meta);
+        let manner = manner(method);
         return call::post(server, inbound, request, meta, caller, manner).await;
     }
     match request.method.as_str() {
@@ -58,6 +49,18 @@ pub(super) async fn request(
         }),
         "subscriptions/listen" => listen::subscribe(server, inbound, &request),
         method => answers::unknown_method(&request.id, method, true).into(),
+    }
+}
+
+/// What the record and the upstream are told of a request.
+pub(super) fn caller(attempt: Attempt, meta: &RequestMeta) -> Caller {
+    let capabilities = meta.client_capabilities.clone();
+    Caller {
+        attempt,
+        within: None,
+        log_level: meta.log_level,
+        capabilities: capabilities.map_or_else(ClientCapabilities::none, ClientCapabilities::new),
+        asking: Asking::Rounds,
     }
 }
 
@@ -87,7 +90,7 @@ enum Fault {
 }
 
 /// What the record says of a modern request.
-fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
+pub(super) fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
     let mut attempt = era::attempt(inbound, Era::Modern, Version::MODERN, bytes);
     attempt.client_info = meta.client_info.as_ref().map(client_name);
     if let Some(trace) = meta.traceparent.as_deref().and_then(era::trace_id) {
@@ -265,6 +268,15 @@ pub(super) fn complete(result: Json) -> Json {
 /// A result that says how long it may be kept: by nobody but its caller, whatever
 /// the upstream thinks (MCP 2026-07-28 caching).
 fn complete_cached(result: Json) -> Json {
+    let asks = result
+        .get("resultType")
+        .as_ref()
+        .and_then(Json::string)
+        .as_deref()
+        == Some("input_required");
+    if asks {
+        return complete(result);
+    }
     let result = result.with_member("cacheScope", &Json::from_text("private"));
     let known = result.get("ttlMs").and_then(|ttl| ttl.integer());
     let result = match known {
@@ -274,8 +286,19 @@ fn complete_cached(result: Json) -> Json {
     complete(result)
 }
 
+/// How answers to a method are written.
+pub(super) fn manner(method: Method) -> Manner {
+    Manner {
+        era: Era::Modern,
+        lower: match method {
+            Method::ReadResource => complete_cached,
+            _ => complete,
+        },
+    }
+}
+
 /// The method, where an upstream is asked for it.
-fn run_here(method: &str) -> Option<Method> {
+pub(super) fn run_here(method: &str) -> Option<Method> {
     Method::parse(method).filter(|method| !method.is_of_tasks())
 }
 

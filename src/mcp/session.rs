@@ -16,7 +16,7 @@ use tokio::time::{Instant, timeout};
 use crate::clock::{SharedClock, new_session_id};
 use crate::identity::Principal;
 use crate::ids::{SessionId, TenantId};
-use crate::protocol::{Json, LogLevel, Version};
+use crate::protocol::{ClientCapabilities, Json, LogLevel, Version};
 use crate::seal::Sealer;
 use crate::store::{Store, StoreError};
 
@@ -56,6 +56,8 @@ pub(super) struct Session {
     pub(super) client: Option<String>,
     /// The least severe log message that the client wants.
     pub(super) log_level: LogLevel,
+    /// What the client declared that it can do.
+    pub(super) capabilities: ClientCapabilities,
     /// The URIs of resources that the client wants to hear of.
     pub(super) subscriptions: Arc<BTreeSet<String>>,
 }
@@ -184,6 +186,7 @@ impl Sessions {
             expires,
             client: facts.client,
             log_level,
+            capabilities: ClientCapabilities::new(capabilities_of(facts.capabilities)),
             subscriptions: state.subscriptions,
         })
     }
@@ -329,12 +332,83 @@ async fn read(store: Store, tenant: TenantId, id: SessionId) -> Result<State, St
     })
 }
 
-/// The declared capabilities as bits, in the order of the names.
+/// What can be declared, each with its bit: the order is part of every session id.
+const CAPABILITIES: [&[&str]; 11] = [
+    &["roots"],
+    &["sampling"],
+    &["elicitation"],
+    &["tasks"],
+    &["experimental"],
+    &["roots", "listChanged"],
+    &["sampling", "tools"],
+    &["sampling", "context"],
+    &["elicitation", "form"],
+    &["elicitation", "url"],
+    &["extensions", "io.modelcontextprotocol/ui"],
+];
+
+/// The declared capabilities as bits.
 fn capability_row(capabilities: &Json) -> u16 {
-    let names = ["roots", "sampling", "elicitation", "tasks", "experimental"];
-    names
+    let declares = |path: &[&str]| {
+        let found = path
+            .iter()
+            .try_fold(capabilities.clone(), |at, name| at.get(name));
+        // `listChanged` is a flag, all others are objects.
+        found.is_some_and(|found| found.boolean() != Some(false))
+    };
+    CAPABILITIES
         .iter()
         .enumerate()
-        .filter(|(_, name)| capabilities.get(name).is_some())
+        .filter(|(_, path)| declares(path))
         .fold(0, |row, (bit, _)| row | (1 << bit))
+}
+
+/// What the bits stand for, as far as it is passed on to upstreams.
+fn capabilities_of(row: u16) -> Json {
+    let has = |bit: usize| row & (1 << bit) != 0;
+    let mut out = serde_json::Map::new();
+    for (bit, path) in CAPABILITIES.iter().enumerate().filter(|(bit, _)| has(*bit)) {
+        // Tasks of 2025-11-25 and what is experimental are between client and gateway.
+        let value = serde_json::json!({});
+        match path {
+            [] | ["tasks" | "experimental", ..] | [_, "listChanged"] => {}
+            [name] => {
+                out.entry(*name).or_insert(value);
+            }
+            [name, part, ..] => {
+                let entry = out.entry(*name).or_insert_with(|| serde_json::json!({}));
+                if let Some(parts) = entry.as_object_mut() {
+                    let ui = serde_json::json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+                    let value = if bit == UI { ui } else { value };
+                    parts.insert((*part).to_owned(), value);
+                }
+            }
+        }
+    }
+    Json::from_value(&serde_json::Value::Object(out))
+}
+
+/// The bit of the apps extension, whose settings are known.
+const UI: usize = 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_client_declares_survives_in_its_session() {
+        let declared = serde_json::json!({
+            "roots": {"listChanged": true}, "sampling": {"tools": {}},
+            "elicitation": {"form": {}, "url": {}}, "experimental": {"x": {}}, "tasks": {},
+        });
+        let row = capability_row(&Json::from_value(&declared));
+        assert_eq!(
+            capabilities_of(row).to_value().unwrap(),
+            serde_json::json!({
+                "roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+            })
+        );
+        assert_eq!(capability_row(&Json::empty_object()), 0);
+        assert_eq!(capabilities_of(0).as_str(), "{}");
+    }
 }

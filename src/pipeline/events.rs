@@ -1,22 +1,30 @@
 //! What travels beside the answer: that the call is on record, and the
-//! upstream's cleaned progress and log messages.
+//! upstream's cleaned progress, log messages and questions.
+
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use crate::config;
-use crate::protocol::{Untrusted, UpstreamEvent};
-use crate::sanitize::{CleanEvent, Findings, Sanitizer, Unclean};
+use crate::protocol::{Json, LogLevel, ServerRequest};
 
 /// Events that may wait for a slow reader; then the upstream waits.
 pub(super) const BACKLOG: usize = 32;
 
-/// What the caller's stream hears before the answer.
+/// What the caller's stream hears before the answer. All of it is clean.
 #[derive(Debug)]
 pub enum CallEvent {
     /// The call is on record: headers may leave.
     Started,
-    /// A progress or log message, cleaned.
-    Message(CleanEvent),
+    /// `notifications/progress`: its params without the token.
+    Progress(Json),
+    /// `notifications/message`: its level and params.
+    Log(LogLevel, Json),
+    /// `notifications/elicitation/complete`: its params.
+    ElicitationComplete(Json),
+    /// The upstream needs something of the client and waits for the reply.
+    Asked(ServerRequest),
+    /// The upstream has closed its stream for that long and goes on working.
+    Pausing(Duration),
 }
 
 /// Where a call's events go. A reader that is gone is no fault.
@@ -35,29 +43,9 @@ impl EventSink {
         let _ = self.0.try_send(CallEvent::Started);
     }
 
-    async fn message(&self, event: CleanEvent) {
-        let _ = self.0.send(CallEvent::Message(event)).await;
+    /// Hands an event on and waits for room. A question that nobody takes is
+    /// dropped, and so answered as unanswered.
+    pub(super) async fn send(&self, event: CallEvent) {
+        let _ = self.0.send(event).await;
     }
-}
-
-/// Cleans events and hands them on until the upstream is done. Returns what was found.
-pub(super) async fn clean(
-    mut events: mpsc::Receiver<Untrusted<UpstreamEvent>>,
-    sanitizer: &Sanitizer,
-    rules: &config::Sanitize,
-    sink: &EventSink,
-) -> Findings {
-    let mut findings = Findings::default();
-    while let Some(event) = events.recv().await {
-        // A message that may not pass is dropped: the answer is what counts.
-        match sanitizer.event(event, rules) {
-            Ok(clean) => {
-                findings.merge(clean.findings().clone());
-                sink.message(clean).await;
-            }
-            Err(Unclean::Blocked { findings: more, .. }) => findings.merge(more),
-            Err(Unclean::TooLarge { .. }) => {}
-        }
-    }
-    findings
 }

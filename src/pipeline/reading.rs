@@ -6,13 +6,14 @@ use crate::catalog::Uris;
 use crate::dispatch::{DispatchFault, Errand};
 use crate::ids::UpstreamId;
 use crate::limits::Admission;
-use crate::protocol::{Json, Method, Untrusted, codes};
-use crate::sanitize::{CleanResult, Sanitizer, Unclean};
+use crate::protocol::{Json, Method, codes};
+use crate::sanitize::CleanResult;
 use crate::upstream::UpstreamError;
 use crate::visibility;
 
+use super::converse::Talk;
 use super::record::{Record, shortened};
-use super::{Call, Pipeline, Ready, Refusal};
+use super::{Call, Pipeline, Ready, Refusal, result};
 
 /// Longest excerpt of an upstream's words in an error.
 const EXCERPT: usize = 300;
@@ -28,7 +29,9 @@ impl Pipeline {
         let context = &call.context;
         let ask = &call.ask;
         let view = self.catalog.view(context.tenant_id());
-        let params = ask.params.without_members(|name| name == "_meta");
+        // Input and state are the rounds' to put in.
+        let ours = |name: &str| matches!(name, "_meta" | "inputResponses" | "requestState");
+        let params = ask.params.without_members(ours);
         let errand = match ask.method {
             Method::ReadResource => {
                 visibility::see_resource(context, &self.catalog, &view, &ask.name)
@@ -108,74 +111,41 @@ fn unknown(call: &Call) -> Refusal {
     }
 }
 
-/// The cleaned result of a request that is not a tool's, or why there is none.
-pub(super) fn answered(
-    answer: Result<Untrusted<Json>, DispatchFault>,
-    call: &Call,
-    errand: &Errand,
-    sanitizer: &Sanitizer,
-    record: &mut Record,
-) -> Result<CleanResult, Refusal> {
-    let rules = call.context.rules().sanitize();
-    match answer {
-        Ok(untrusted) => sanitizer
-            .result(untrusted, rules)
-            .map_err(|unclean| kept_back(unclean, record)),
-        Err(DispatchFault::Cancelled) => {
-            record.cancelled();
-            Err(Refusal::Cancelled)
-        }
-        Err(DispatchFault::Upstream(UpstreamError::Rpc {
+/// Why a request that is not a tool's has no result.
+pub(super) fn failed(talk: &mut Talk<'_>, fault: DispatchFault) -> Result<CleanResult, Refusal> {
+    let call = talk.call;
+    let (code, message, data) = match fault {
+        DispatchFault::Upstream(UpstreamError::Rpc {
             code,
             message,
             data,
-        })) => {
-            record.upstream_failed("JSON-RPC error");
-            let error = sanitizer
-                .error(message, data, rules, EXCERPT)
-                .map_err(|unclean| kept_back(unclean, record))?;
-            record.found(error.findings.clone());
-            Err(match code {
-                // The upstream knows the method and not the thing.
-                codes::LEGACY_RESOURCE_NOT_FOUND => unknown(call),
-                codes::INVALID_PARAMS if is_missing(call, error.data.as_ref()) => unknown(call),
-                code => Refusal::Upstream {
-                    code: super::result::told(code),
-                    message: error.message,
-                    data: error.data,
-                },
-            })
-        }
-        Err(fault) => {
-            if matches!(fault, DispatchFault::Upstream(UpstreamError::TimedOut)) {
-                record.timed_out();
-            } else {
-                record.upstream_failed(&fault.to_string());
-            }
-            let text = super::result::words(&fault, errand.shown(), errand.upstream().as_str());
-            Err(Refusal::Failed { text })
-        }
-    }
+        }) => (code, message, data),
+        fault => return result::failed(talk, fault),
+    };
+    talk.record.upstream_failed("JSON-RPC error");
+    let cleaned = talk
+        .pipeline
+        .sanitizer
+        .error(message, data, talk.rules(), EXCERPT);
+    let error = match cleaned {
+        Ok(error) => error,
+        Err(unclean) => return result::kept_back(talk, unclean),
+    };
+    talk.record.found(error.findings.clone());
+    Err(match code {
+        // The upstream knows the method and not the thing.
+        codes::LEGACY_RESOURCE_NOT_FOUND => unknown(call),
+        codes::INVALID_PARAMS if is_missing(call, error.data.as_ref()) => unknown(call),
+        code => Refusal::Upstream {
+            code: result::told(code),
+            message: error.message,
+            data: error.data,
+        },
+    })
 }
 
 /// Whether an upstream's error says that there is no such resource: it names one
 /// (MCP 2026-07-28 resources, Error Handling).
 fn is_missing(call: &Call, data: Option<&Json>) -> bool {
     call.ask.method == Method::ReadResource && data.is_some_and(|data| data.get("uri").is_some())
-}
-
-fn kept_back(unclean: Unclean, record: &mut Record) -> Refusal {
-    let reason = unclean.to_string();
-    let text = match unclean {
-        Unclean::TooLarge { limit } => {
-            record.upstream_failed(&reason);
-            format!("The answer is larger than {limit} bytes and was not passed on.")
-        }
-        Unclean::Blocked { label, findings } => {
-            record.withheld(&reason);
-            record.found(findings);
-            format!("The answer holds content ({label}) that may not leave.")
-        }
-    };
-    Refusal::Failed { text }
 }

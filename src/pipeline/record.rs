@@ -195,9 +195,18 @@ impl Record {
         self.durability
     }
 
-    pub(super) fn upstream_took(&mut self, time: Duration, findings: Findings) {
+    /// The call goes on where an earlier one asked for input.
+    pub(super) fn continues(&mut self, first: Option<CallId>) {
+        self.facts.first_call = first;
+    }
+
+    /// The first of the calls that this one belongs to; itself where it is the first.
+    pub(super) fn first_call(&self) -> CallId {
+        self.facts.first_call.unwrap_or(self.facts.call_id)
+    }
+
+    pub(super) fn upstream_took(&mut self, time: Duration) {
         self.upstream_time = Some(time);
-        self.findings = findings;
     }
 
     /// Something was found in what is not the result itself.
@@ -207,6 +216,16 @@ impl Record {
 
     pub(super) fn upstream_failed(&mut self, reason: &str) {
         self.special = Some((Outcome::UpstreamError, reason.to_owned()));
+    }
+
+    /// The call is answered by a question.
+    pub(super) fn asked(&mut self) {
+        self.special = Some((Outcome::Ok, "input required".to_owned()));
+    }
+
+    /// What came of the call is not known here.
+    pub(super) fn interrupted(&mut self) {
+        self.special = Some((Outcome::Unknown, "interrupted".to_owned()));
     }
 
     pub(super) fn timed_out(&mut self) {

@@ -78,6 +78,12 @@ pub enum Refusal {
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
+    /// The upstream needs something of the client that it cannot do.
+    #[error("the server behind this needs a capability that the client did not declare")]
+    MissingCapability {
+        /// The capabilities, in the form in which a client declares them.
+        needed: Json,
+    },
     /// The upstream answered with a JSON-RPC error.
     #[error("the upstream refused the call")]
     Upstream {
@@ -105,6 +111,7 @@ impl Refusal {
             Self::Arguments(_) => "arguments",
             Self::AuditUnavailable(_) | Self::Withheld => "audit",
             Self::Cancelled => "cancelled",
+            Self::MissingCapability { .. } => "capability",
             Self::Upstream { .. } | Self::Failed { .. } => "upstream",
         }
     }

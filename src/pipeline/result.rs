@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use crate::catalog::Tool;
-use crate::config;
-use crate::dispatch::DispatchFault;
+use crate::dispatch::{DispatchFault, Errand};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Json, Untrusted, codes};
-use crate::sanitize::{CleanError, CleanResult, Sanitizer, Unclean};
+use crate::protocol::{Json, Method, Untrusted, codes};
+use crate::sanitize::{CleanError, CleanResult, Unclean};
 use crate::upstream::UpstreamError;
 
 use super::Refusal;
+use super::converse::Talk;
 use super::record::Record;
 
 /// Longest excerpt of an upstream's words in an error.
@@ -19,42 +19,37 @@ const EXCERPT: usize = 300;
 
 /// Cleans a result and holds it against the tool's output schema.
 pub(super) fn clean(
+    talk: &mut Talk<'_>,
     untrusted: Untrusted<Json>,
-    tool: &Tool,
-    sanitizer: &Sanitizer,
-    rules: &config::Sanitize,
-    record: &mut Record,
-) -> CleanResult {
-    if untrusted.is_input_required() {
-        record.upstream_failed("asked for input");
-        return tool_error(
-            "The tool asks for input that cannot be relayed to this client. Do not retry.",
-        );
-    }
-    match sanitizer.result(untrusted, rules) {
-        Ok(result) => fitting(result, tool, record),
-        Err(unclean) => kept_back(unclean, record),
+) -> Result<CleanResult, Refusal> {
+    match talk.pipeline.sanitizer.result(untrusted, talk.rules()) {
+        Ok(result) => Ok(match &talk.ready.tool {
+            Some(tool) => fitting(result, tool, talk.record),
+            None => result,
+        }),
+        Err(unclean) => kept_back(talk, unclean),
     }
 }
 
 /// What is told instead of an answer that may not leave.
-fn kept_back(unclean: Unclean, record: &mut Record) -> CleanResult {
+pub(super) fn kept_back(talk: &mut Talk<'_>, unclean: Unclean) -> Result<CleanResult, Refusal> {
     let reason = unclean.to_string();
-    match unclean {
+    let words = match unclean {
         Unclean::TooLarge { limit } => {
-            record.upstream_failed(&reason);
-            tool_error(&format!(
+            talk.record.upstream_failed(&reason);
+            format!(
                 "The tool's answer is larger than {limit} bytes and was not passed on. Ask for less: fewer rows, fewer fields, or a narrower range."
-            ))
+            )
         }
         Unclean::Blocked { label, findings } => {
-            record.withheld(&reason);
-            record.found(findings);
-            tool_error(&format!(
+            talk.record.withheld(&reason);
+            talk.record.found(findings);
+            format!(
                 "The tool's answer holds content ({label}) that may not leave. Repeating the call will not help."
-            ))
+            )
         }
-    }
+    };
+    say(talk.call.ask.method, &words)
 }
 
 /// A result that breaks its output schema becomes an error that keeps the text
@@ -83,16 +78,11 @@ fn fitting(result: CleanResult, tool: &Tool, record: &mut Record) -> CleanResult
 }
 
 /// A failure to get a result, in the model's terms where it can act on it.
-pub(super) fn failed(
-    fault: DispatchFault,
-    tool: &Tool,
-    sanitizer: &Sanitizer,
-    rules: &config::Sanitize,
-    record: &mut Record,
-) -> Result<CleanResult, Refusal> {
+pub(super) fn failed(talk: &mut Talk<'_>, fault: DispatchFault) -> Result<CleanResult, Refusal> {
+    let method = talk.call.ask.method;
     match fault {
         DispatchFault::Cancelled => {
-            record.cancelled();
+            talk.record.cancelled();
             Err(Refusal::Cancelled)
         }
         DispatchFault::Upstream(UpstreamError::Rpc {
@@ -100,42 +90,54 @@ pub(super) fn failed(
             message,
             data,
         }) => {
-            record.upstream_failed("JSON-RPC error");
-            match sanitizer.error(message, data, rules, EXCERPT) {
+            talk.record.upstream_failed("JSON-RPC error");
+            let sanitizer = &talk.pipeline.sanitizer;
+            match sanitizer.error(message, data, talk.rules(), EXCERPT) {
                 Ok(error) => {
-                    record.found(error.findings.clone());
-                    rpc(code, error, tool)
+                    talk.record.found(error.findings.clone());
+                    rpc(talk, code, error)
                 }
-                Err(unclean) => Ok(kept_back(unclean, record)),
+                Err(unclean) => kept_back(talk, unclean),
             }
         }
         DispatchFault::Upstream(UpstreamError::TimedOut) => {
-            record.timed_out();
-            Ok(tool_error(&tool_words(
-                &DispatchFault::Upstream(UpstreamError::TimedOut),
-                tool,
-            )))
+            talk.record.timed_out();
+            let fault = DispatchFault::Upstream(UpstreamError::TimedOut);
+            say(method, &words_about(&fault, &talk.ready.errand))
         }
         other => {
-            record.upstream_failed(&other.to_string());
-            let text = words_of(other, tool, sanitizer, record);
-            Ok(tool_error(&text))
+            talk.record.upstream_failed(&other.to_string());
+            let text = words_of(talk, other);
+            say(method, &text)
         }
     }
 }
 
 /// An upstream's JSON-RPC error: codes as `rules.md` §2.3 maps them.
-fn rpc(code: i64, error: CleanError, tool: &Tool) -> Result<CleanResult, Refusal> {
-    let name = tool.exposed.as_str();
-    match code {
-        codes::HEADER_MISMATCH
-        | codes::UNSUPPORTED_PROTOCOL_VERSION
-        | codes::MISSING_CLIENT_CAPABILITY
-        | codes::LEGACY_URL_ELICITATION_REQUIRED => Ok(tool_error(&format!(
-            "The server behind {name} and this gateway do not understand each other ({}). Do not retry; tell the operator.",
-            error.message
-        ))),
-        code => Err(Refusal::Upstream {
+pub(super) fn rpc(
+    talk: &mut Talk<'_>,
+    code: i64,
+    error: CleanError,
+) -> Result<CleanResult, Refusal> {
+    let needed = error.data.as_ref();
+    let needed = needed.and_then(|data| data.get("requiredCapabilities"));
+    let lacking = needed.filter(|needed| !talk.call.capabilities.cover(needed));
+    match (code, lacking) {
+        (codes::MISSING_CLIENT_CAPABILITY, Some(needed)) => talk.lacks(needed),
+        (
+            codes::HEADER_MISMATCH
+            | codes::UNSUPPORTED_PROTOCOL_VERSION
+            | codes::MISSING_CLIENT_CAPABILITY,
+            _,
+        ) => say(
+            talk.call.ask.method,
+            &format!(
+                "The server behind {} and this gateway do not understand each other ({}). Do not retry; tell the operator.",
+                talk.ready.errand.shown(),
+                error.message
+            ),
+        ),
+        (code, _) => Err(Refusal::Upstream {
             code: told(code),
             message: error.message,
             data: error.data,
@@ -222,27 +224,32 @@ fn status_words(status: u16, retry_after: Option<Duration>, name: &str, source: 
     format!("The server \"{source}\" behind {name} answered with HTTP status {status}. {advice}.")
 }
 
-fn tool_words(fault: &DispatchFault, tool: &Tool) -> String {
-    words(fault, tool.exposed.as_str(), tool.upstream.as_str())
+fn words_about(fault: &DispatchFault, errand: &Errand) -> String {
+    words(fault, errand.shown(), errand.upstream().as_str())
 }
 
 /// The words, and what the upstream said, cleaned and short.
-fn words_of(
-    fault: DispatchFault,
-    tool: &Tool,
-    sanitizer: &Sanitizer,
-    record: &mut Record,
-) -> String {
-    let mut text = tool_words(&fault, tool);
+fn words_of(talk: &mut Talk<'_>, fault: DispatchFault) -> String {
+    let mut text = words_about(&fault, &talk.ready.errand);
     if let DispatchFault::Upstream(UpstreamError::Status { excerpt, .. }) = fault {
-        let excerpt = sanitizer.excerpt(excerpt, EXCERPT);
-        record.found(excerpt.findings().clone());
+        let excerpt = talk.pipeline.sanitizer.excerpt(excerpt, EXCERPT);
+        talk.record.found(excerpt.findings().clone());
         if !excerpt.as_str().is_empty() {
             text.push_str(" It said: ");
             text.push_str(excerpt.as_str());
         }
     }
     text
+}
+
+/// Words of ours in place of an answer: for a tool a result that the model reads.
+pub(super) fn say(method: Method, words: &str) -> Result<CleanResult, Refusal> {
+    match method {
+        Method::CallTool => Ok(tool_error(words)),
+        _ => Err(Refusal::Failed {
+            text: words.to_owned(),
+        }),
+    }
 }
 
 fn seconds(time: Duration) -> u64 {
@@ -257,7 +264,7 @@ fn text_block(text: &str) -> Json {
 }
 
 /// A result that says, in words of ours, that the tool failed.
-pub(super) fn tool_error(text: &str) -> CleanResult {
+fn tool_error(text: &str) -> CleanResult {
     let content = ArrayBuilder::from_iter([&text_block(text)]).build();
     let json = ObjectBuilder::new()
         .json("content", &content)

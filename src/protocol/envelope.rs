@@ -151,12 +151,40 @@ impl Message {
     }
 }
 
+/// A notification.
+pub fn notification_message(method: &str, params: &Json) -> Json {
+    ObjectBuilder::with_capacity(params.as_str().len() + 96)
+        .text("jsonrpc", "2.0")
+        .text("method", method)
+        .json("params", params)
+        .build()
+}
+
+/// A request.
+pub fn request_message(id: &RequestId, method: &str, params: &Json) -> Json {
+    ObjectBuilder::with_capacity(params.as_str().len() + 128)
+        .text("jsonrpc", "2.0")
+        .json("id", id.json())
+        .text("method", method)
+        .json("params", params)
+        .build()
+}
+
 /// A response with a result.
 pub fn result_message(id: &RequestId, result: &Json) -> Json {
     ObjectBuilder::with_capacity(result.as_str().len() + 64)
         .text("jsonrpc", "2.0")
         .json("id", id.json())
         .json("result", result)
+        .build()
+}
+
+/// The error object of a response.
+pub fn error_object(code: i64, message: &str, data: Option<&Json>) -> Json {
+    ObjectBuilder::new()
+        .integer("code", code)
+        .text("message", message)
+        .maybe("data", data)
         .build()
 }
 
@@ -167,11 +195,7 @@ pub fn error_message(
     message: &str,
     data: Option<&Json>,
 ) -> Json {
-    let error = ObjectBuilder::new()
-        .integer("code", code)
-        .text("message", message)
-        .maybe("data", data)
-        .build();
+    let error = error_object(code, message, data);
     let null = Json::null();
     ObjectBuilder::new()
         .text("jsonrpc", "2.0")

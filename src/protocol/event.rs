@@ -1,5 +1,8 @@
 //! What an upstream says while it works, besides its answer.
 
+use std::time::Duration;
+
+use super::ask::ServerRequest;
 use super::json::Json;
 
 /// Severity of a log message (RFC 5424 §6.2.1), least first.
@@ -58,10 +61,17 @@ impl LogLevel {
 
 /// Something an upstream said about a request in flight. Progress tokens and
 /// subscription ids have been taken out: the gateway puts the caller's own in.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum UpstreamEvent {
     /// `notifications/progress`: its params without `progressToken`.
     Progress(Json),
     /// `notifications/message`: its level and params.
     Log(LogLevel, Json),
+    /// Something that it needs of the client to go on. It waits for the reply.
+    Request(ServerRequest),
+    /// `notifications/elicitation/complete` (2025-11-25): its params.
+    ElicitationComplete(Json),
+    /// It has closed its stream and goes on working; the stream is taken up again
+    /// after that time (MCP 2025-11-25 Streamable HTTP, `retry`).
+    Pausing(Duration),
 }

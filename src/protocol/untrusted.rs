@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::ask::ServerMethod;
+use super::capabilities::ClientCapabilities;
 use super::json::Json;
 
 /// A value from an upstream. Only `sanitize` opens it (a test holds that); the
@@ -75,6 +77,61 @@ impl Untrusted<Json> {
             fresh_for: millis
                 .and_then(|millis| u64::try_from(millis).ok())
                 .map(Duration::from_millis),
+        })
+    }
+}
+
+/// A result that asks for input, taken apart (MCP 2026-07-28 multi round-trip
+/// requests, `InputRequiredResult`).
+#[derive(Debug)]
+pub struct InputRequired {
+    /// What is asked for, in order.
+    pub requests: Vec<InputRequest>,
+    /// `requestState`: goes back to the upstream as it came.
+    pub state: Option<String>,
+    /// The other members of the result.
+    pub rest: Untrusted<Json>,
+}
+
+/// One member of `inputRequests`.
+#[derive(Debug)]
+pub struct InputRequest {
+    /// The upstream's key for it.
+    pub key: String,
+    /// What is asked.
+    pub method: ServerMethod,
+    /// Its parameters.
+    pub params: Untrusted<Json>,
+    /// The capabilities that a client needs for it and that these lack.
+    pub lacking: Option<Json>,
+}
+
+impl Untrusted<Json> {
+    /// Takes a result that asks for input apart; `None` where it is not of that
+    /// form. `client`: whose capabilities the requests are held against.
+    pub fn into_input_required(self, client: &ClientCapabilities) -> Option<InputRequired> {
+        let state = match self.0.get("requestState") {
+            Some(state) => Some(state.string()?.into_owned()),
+            None => None,
+        };
+        let mut requests = Vec::new();
+        let given = self.0.get("inputRequests");
+        for (key, request) in given.iter().flat_map(Json::members) {
+            let method = ServerMethod::parse(&request.get("method")?.string()?)?;
+            let params = request.get("params").unwrap_or_else(Json::empty_object);
+            requests.push(InputRequest {
+                key: key.into_owned(),
+                method,
+                lacking: client.lacking(method, &params),
+                params: Untrusted(params),
+            });
+        }
+        let formed = given.as_ref().is_none_or(Json::is_object);
+        let rest = |name: &str| matches!(name, "inputRequests" | "requestState");
+        (formed && (state.is_some() || !requests.is_empty())).then(|| InputRequired {
+            requests,
+            state,
+            rest: Untrusted(self.0.without_members(rest)),
         })
     }
 }

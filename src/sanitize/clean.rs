@@ -87,8 +87,8 @@ pub struct CleanError {
     pub findings: Findings,
 }
 
-/// A cleaned notification.
-#[derive(Clone, Debug)]
+/// A cleaned event.
+#[derive(Debug)]
 pub struct CleanEvent {
     event: UpstreamEvent,
     findings: Findings,

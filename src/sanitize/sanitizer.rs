@@ -7,7 +7,7 @@ use super::excerpt::{Excerpts, INTERNAL_HOST, cut, one_line, without_markup};
 use super::findings::{Findings, INVISIBLE, TERMINAL};
 use super::leaves::Walk;
 use crate::config::Sanitize;
-use crate::protocol::{Json, Untrusted, UpstreamEvent};
+use crate::protocol::{Json, ServerRequest, Untrusted, UpstreamEvent};
 
 /// A text is cut down to this many times its final length before it is cleaned, so
 /// that a huge one costs no more than a large one.
@@ -84,6 +84,18 @@ impl Sanitizer {
                 let (json, findings) = self.checked(&json, rules, EVERYTHING)?;
                 (UpstreamEvent::Log(level, json), findings)
             }
+            UpstreamEvent::Request(request) => {
+                let (params, findings) = self.checked(&request.params, rules, ANSWER)?;
+                (
+                    UpstreamEvent::Request(ServerRequest { params, ..request }),
+                    findings,
+                )
+            }
+            UpstreamEvent::ElicitationComplete(json) => {
+                let (json, findings) = self.checked(&json, rules, EVERYTHING)?;
+                (UpstreamEvent::ElicitationComplete(json), findings)
+            }
+            UpstreamEvent::Pausing(time) => (UpstreamEvent::Pausing(time), Findings::none()),
         };
         Ok(CleanEvent::new(event, findings))
     }

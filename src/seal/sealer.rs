@@ -29,6 +29,8 @@ pub enum Label {
     Cursor,
     /// `requestState`.
     RequestState,
+    /// What replicas tell each other.
+    Relay,
     /// Cookies of sign-in and console.
     Cookie,
     /// Refresh tokens.
@@ -48,6 +50,7 @@ impl Label {
             Self::Session => b"session",
             Self::Cursor => b"cursor",
             Self::RequestState => b"request state",
+            Self::Relay => b"relay",
             Self::Cookie => b"cookie",
             Self::RefreshToken => b"refresh token",
             Self::UpstreamCredential => b"upstream credential",

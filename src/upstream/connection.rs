@@ -19,10 +19,11 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::waiting::Outcome;
 use self::waiting::{Waiter, Waiting, id_of_cut};
-use super::hearing::{Changes, Ear, Said, outcome};
-use super::lines::{Line, Lines};
+use super::asking::{self, Taken};
+use super::hearing::{Changes, Ear, Line, Said, outcome};
+use super::lines::{Line as Text, Lines};
 use super::profile::Profile;
-use super::{CallerKey, EventSender, UpstreamError, UpstreamRequest, message};
+use super::{CallerKey, UpstreamError, UpstreamRequest, message};
 use crate::ids::UpstreamId;
 use crate::protocol::json::Kind;
 use crate::protocol::{Era, Json, JsonLimits, LogLevel, Message, Request, Response};
@@ -115,7 +116,7 @@ impl Connection {
     pub(super) async fn call(
         self: &Arc<Self>,
         request: &UpstreamRequest,
-        events: &EventSender,
+        line: &Line,
     ) -> Result<Json, UpstreamError> {
         let era = self.profile().map_or(Era::Legacy, Profile::era);
         if let Some(level) = request.log_level
@@ -124,7 +125,7 @@ impl Connection {
             self.lower_level(level).await;
         }
         let id = self.next_id();
-        let ear = Ear::new(id, request, events);
+        let ear = Ear::new(id, request, line);
         let body = message::call(id, request, era);
         let answered = self.exchange(request.caller, ear, body, true).await?;
         outcome(answered)
@@ -196,7 +197,7 @@ impl Connection {
         }
     }
 
-    async fn read<R: AsyncRead + Unpin>(&self, mut lines: Lines<R>, max_answer: usize) {
+    async fn read<R: AsyncRead + Unpin>(self: &Arc<Self>, mut lines: Lines<R>, max_answer: usize) {
         let mut garbage = 0;
         while let Ok(Some(line)) = lines.next().await {
             if self.line(line, max_answer) {
@@ -218,17 +219,17 @@ impl Connection {
     }
 
     /// Takes a line; false where it is garbage.
-    fn line(&self, line: Line, max_answer: usize) -> bool {
+    fn line(self: &Arc<Self>, line: Text, max_answer: usize) -> bool {
         match line {
-            Line::Whole(text) if text.trim_ascii().is_empty() => true,
-            Line::Whole(text) => match Json::parse(text, &JsonLimits::UPSTREAM) {
+            Text::Whole(text) if text.trim_ascii().is_empty() => true,
+            Text::Whole(text) => match Json::parse(text, &JsonLimits::UPSTREAM) {
                 Ok(json) if json.kind() == Kind::Array => {
                     json.elements().all(|member| self.message(&member))
                 }
                 Ok(json) => self.message(&json),
                 Err(_) => false,
             },
-            Line::Cut { head, tail } => {
+            Text::Cut { head, tail } => {
                 let waiter = id_of_cut(&head, &tail).and_then(|id| self.lock().take(id));
                 let Some(waiter) = waiter else { return false };
                 let fault = UpstreamError::TooLarge { limit: max_answer };
@@ -238,7 +239,7 @@ impl Connection {
         }
     }
 
-    fn message(&self, json: &Json) -> bool {
+    fn message(self: &Arc<Self>, json: &Json) -> bool {
         match Message::read(json) {
             Ok(Message::Response(response)) => self.response(response),
             Ok(Message::Notification(notification)) => {
@@ -246,7 +247,7 @@ impl Connection {
                 true
             }
             Ok(Message::Request(request)) => {
-                self.reply(&request);
+                self.asked(&request);
                 true
             }
             Ok(Message::Batch(_)) | Err(_) => false,
@@ -278,7 +279,13 @@ impl Connection {
                 let waiter = waiting.requests.get(token);
                 waiter.map(|waiter| &waiter.ear).into_iter().collect()
             }
-            Said::Log { .. } => waiting.audience(),
+            Said::Log { .. } | Said::ElicitationComplete(_) => waiting.audience(),
+            Said::TakenBack(id) => {
+                for waiter in waiting.requests.values() {
+                    waiter.ear.take_back(id);
+                }
+                return;
+            }
             Said::Progress { token: None, .. } | Said::Other => return,
         };
         for ear in ears {
@@ -293,7 +300,7 @@ impl Connection {
         }
     }
 
-    fn reply(&self, request: &Request) {
+    fn asked(self: &Arc<Self>, request: &Request) {
         // A modern server may not ask, and must not be answered (stdio, Sending Messages).
         if self
             .profile()
@@ -301,10 +308,30 @@ impl Connection {
         {
             return;
         }
-        // A server that asks more than it reads answers to goes without.
-        let _ = self
-            .outbox
-            .try_send(message::reply(&request.id, &request.method));
+        let waiting = self.lock();
+        let ears = waiting.askable();
+        let (ear, taken) = asking::take(ears, request);
+        match (ear, taken) {
+            // A server that asks more than it reads answers to goes without.
+            (_, Taken::Answered(body)) => drop(self.outbox.try_send(body)),
+            (ear, Taken::Asks(event, mut question)) => {
+                // A caller who does not keep up leaves the question unanswered.
+                let _ = ear.map(|ear| ear.try_send(event));
+                let connection = Arc::clone(self);
+                tokio::spawn(async move {
+                    let over = connection.over.clone();
+                    let settled = async {
+                        while let Some(body) = question.next().await {
+                            connection.tell(body).await;
+                        }
+                    };
+                    tokio::select! {
+                        () = settled => {}
+                        () = over.cancelled() => {}
+                    }
+                });
+            }
+        }
     }
 }
 

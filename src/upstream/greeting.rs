@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use super::connection::{Connection, Outcome};
 use super::profile::{self, Profile, Verdict};
 use super::{UpstreamError, message};
+use crate::protocol::{ClientCapabilities, Json};
 
 /// How long a modern server's answer is waited for alone.
 const PROBE: Duration = Duration::from_secs(2);
@@ -56,9 +57,18 @@ fn modern(answered: Result<Outcome, UpstreamError>) -> Option<Profile> {
     }
 }
 
+/// What one child is told for all its callers. Not their roots: what a server makes
+/// of them it keeps, and another caller would have the use of it.
+fn shared_capabilities() -> Json {
+    let all = ClientCapabilities::of_gateway().relayed();
+    all.without_members(|name| name == "roots")
+}
+
 async fn initialise(connection: &Arc<Connection>) -> Result<Profile, UpstreamError> {
     let id = connection.next_id();
-    let answered = connection.ask(id, message::initialize(id)).await?;
+    let answered = connection
+        .ask(id, message::initialize(id, &shared_capabilities()))
+        .await?;
     let result = super::hearing::outcome(answered)?;
     let profile = profile::of_initialize(&result)?;
     connection.tell(message::initialized()).await;

@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::{broadcast, watch};
 
+use super::asking::Asks;
+use super::patience::Patience;
 use super::{EventSender, UpstreamError, UpstreamRequest};
 use crate::protocol::{
-    Json, LogLevel, Message, Notification, Request, Response, Untrusted, UpstreamEvent, meta,
+    Json, LogLevel, Message, Notification, Request, RequestId, Response, Untrusted, UpstreamEvent,
+    meta,
 };
 
 /// Word of resources that waits for a slow reader.
@@ -61,9 +64,26 @@ impl Changes {
         match said {
             Said::ListChanged => self.bump(),
             Said::Updated(uri) => self.tell(News::Updated(uri.clone())),
-            Said::Progress { .. } | Said::Log { .. } | Said::Other => return false,
+            Said::Progress { .. }
+            | Said::Log { .. }
+            | Said::ElicitationComplete(_)
+            | Said::TakenBack(_)
+            | Said::Other => return false,
         }
         true
+    }
+}
+
+/// What belongs to one request of a caller beside the request itself.
+#[derive(Debug)]
+pub(super) struct Line {
+    events: EventSender,
+    pub(super) patience: Arc<Patience>,
+}
+
+impl Line {
+    pub(super) fn new(events: EventSender, patience: Arc<Patience>) -> Self {
+        Self { events, patience }
     }
 }
 
@@ -74,15 +94,21 @@ pub(super) struct Ear {
     progress: bool,
     log_level: Option<LogLevel>,
     events: EventSender,
+    asks: Option<Arc<Asks>>,
 }
 
 impl Ear {
-    pub(super) fn new(id: i64, request: &UpstreamRequest, events: &EventSender) -> Self {
+    pub(super) fn new(id: i64, request: &UpstreamRequest, line: &Line) -> Self {
+        let asks = || {
+            let capabilities = request.capabilities.clone();
+            Asks::new(capabilities, Arc::clone(&line.patience), request.patience)
+        };
         Self {
             id,
             progress: request.progress,
             log_level: request.log_level,
-            events: events.clone(),
+            events: line.events.clone(),
+            asks: request.may_be_asked().then(asks),
         }
     }
 
@@ -93,6 +119,7 @@ impl Ear {
             progress: false,
             log_level: None,
             events: tokio::sync::mpsc::channel(1).0,
+            asks: None,
         }
     }
 
@@ -102,7 +129,19 @@ impl Ear {
 
     /// Whether any event is wanted.
     pub(super) fn listens(&self) -> bool {
-        self.progress || self.log_level.is_some()
+        self.progress || self.log_level.is_some() || self.asks.is_some()
+    }
+
+    /// What its caller can be asked.
+    pub(super) fn asks(&self) -> Option<&Arc<Asks>> {
+        self.asks.as_ref()
+    }
+
+    /// The server takes one of its requests back.
+    pub(super) fn take_back(&self, id: &str) {
+        if let Some(asks) = &self.asks {
+            asks.take_back(id);
+        }
     }
 
     /// The event that a notification is for this request, if it is wanted.
@@ -114,7 +153,11 @@ impl Ear {
                 let wanted = self.log_level.is_some_and(|least| *level >= least);
                 wanted.then(|| UpstreamEvent::Log(*level, params.clone()))
             }
-            Said::ListChanged | Said::Updated(_) | Said::Other => None,
+            Said::ElicitationComplete(params) => self
+                .asks
+                .is_some()
+                .then(|| UpstreamEvent::ElicitationComplete(params.clone())),
+            Said::ListChanged | Said::Updated(_) | Said::TakenBack(_) | Said::Other => None,
         }
     }
 
@@ -149,6 +192,10 @@ pub(super) enum Said {
     },
     /// A list changed.
     ListChanged,
+    /// What the user was sent to a URL for is done.
+    ElicitationComplete(Json),
+    /// The server does not want its own request with this id answered any more.
+    TakenBack(String),
     /// The resource of this URI changed.
     Updated(String),
     /// Nothing of use here.
@@ -187,6 +234,11 @@ impl Said {
                 let uri = params().get("uri");
                 let uri = uri.as_ref().and_then(Json::string);
                 uri.map_or(Self::Other, |uri| Self::Updated(uri.into_owned()))
+            }
+            "notifications/elicitation/complete" => Self::ElicitationComplete(params()),
+            "notifications/cancelled" => {
+                let id = params().get("requestId").and_then(RequestId::new);
+                id.map_or(Self::Other, |id| Self::TakenBack(id.key()))
             }
             _ => Self::Other,
         }
@@ -227,6 +279,8 @@ pub(super) async fn hear(
             let said = Said::of(&notification);
             if changes.take(&said) {
                 // It is about no request.
+            } else if let Said::TakenBack(id) = &said {
+                ear.take_back(id);
             } else if let Some(event) = ear.event(&said) {
                 ear.send(event).await;
             }
@@ -302,7 +356,8 @@ mod tests {
         let mut request = UpstreamRequest::own("tools/call", Json::empty_object(), Instant::now());
         request.progress = progress;
         request.log_level = level;
-        (Ear::new(5, &request, &sender), receiver)
+        let line = Line::new(sender, Patience::new(Instant::now(), None));
+        (Ear::new(5, &request, &line), receiver)
     }
 
     async fn said(ear: &Ear, text: &'static str) -> Result<Heard, UpstreamError> {

@@ -11,14 +11,15 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, broadcast, mpsc, watch};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
-use super::hearing::{Changes, News};
+use super::hearing::{Changes, Line, News};
 use super::link::{Link, Reading, header_of};
 use super::listen::{Listening, lock};
+use super::patience::Patience;
 use super::profile::Profile;
 use super::sessions::Sessions;
 use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
@@ -140,9 +141,13 @@ impl Upstream for HttpUpstream {
     ) -> BoxFuture<'_, Result<Untrusted<Json>, UpstreamError>> {
         Box::pin(async move {
             let http = &self.http;
-            let _permit = http.gate.enter(request.deadline).await?;
-            let answer = timeout_at(request.deadline, http.call(&request, &events));
-            let answer = answer.await.unwrap_or(Err(UpstreamError::TimedOut));
+            let place = http.gate.enter(request.deadline).await?;
+            let line = Line::new(events, Patience::new(request.deadline, Some(place)));
+            let answer = tokio::select! {
+                biased;
+                answer = http.call(&request, &line) => answer,
+                () = line.patience.over() => Err(UpstreamError::TimedOut),
+            };
             answer.map(Untrusted::new)
         })
     }
@@ -214,7 +219,7 @@ impl Http {
     async fn call(
         self: &Arc<Self>,
         request: &UpstreamRequest,
-        events: &EventSender,
+        line: &Line,
     ) -> Result<Json, UpstreamError> {
         let credential = request.credential.as_ref();
         if credential.is_some_and(|credential| header_of(credential).is_none()) {
@@ -225,7 +230,7 @@ impl Http {
             return Err(UpstreamError::Unreachable);
         }
         let profile = self.profile(request).await?;
-        let stale = match self.attempt(&profile, request, events).await {
+        let stale = match self.attempt(&profile, request, line).await {
             Ok(result) => return Ok(result),
             Err(Miss::Fault(fault)) => return Err(fault),
             Err(Miss::Stale(fault)) => fault,
@@ -236,7 +241,7 @@ impl Http {
             self.changes.bump();
         }
         let profile = self.profile(request).await?;
-        match self.attempt(&profile, request, events).await {
+        match self.attempt(&profile, request, line).await {
             Ok(result) => Ok(result),
             Err(Miss::Fault(fault) | Miss::Stale(fault)) => Err(fault),
         }
@@ -246,12 +251,12 @@ impl Http {
         self: &Arc<Self>,
         profile: &Arc<Profile>,
         request: &UpstreamRequest,
-        events: &EventSender,
+        line: &Line,
     ) -> Result<Json, Miss> {
         match profile.era() {
-            Era::Legacy => legacy::call(self, profile, request, events).await,
+            Era::Legacy => legacy::call(self, profile, request, line).await,
             Era::Modern => {
-                let result = modern::call(self, request, events).await?;
+                let result = modern::call(self, request, line).await?;
                 if request.caller == CallerKey::GATEWAY && profile.abilities.announces() {
                     self.listening.to_server(self, profile, request);
                 }

@@ -6,15 +6,21 @@
 //! session belongs to one caller.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::hearing::{Ear, Heard, hear};
+use tokio::time::timeout;
+
+use super::hearing::{Ear, Heard, Line, hear};
 use super::http::{Http, Miss};
 use super::link::{Answer, Reading, Refusal, TRACE, add};
 use super::profile::{Profile, is_modern_error};
-use super::session::{Flight, Session, open, resume};
-use super::sessions::SessionKey;
-use super::{CallerKey, EventSender, UpstreamError, UpstreamRequest, listen, message};
-use crate::protocol::{Era, Json, LogLevel};
+use super::session::{Flight, Resumption, Session, open};
+use super::sessions::{Lease, SessionKey};
+use super::{CallerKey, UpstreamError, UpstreamRequest, listen, message};
+use crate::protocol::{Era, Json, LogLevel, UpstreamEvent};
+
+/// How long the first request of a session waits for the session's own stream.
+const STANDS: Duration = Duration::from_millis(500);
 
 /// What came of one attempt in a session.
 enum Lost {
@@ -36,13 +42,13 @@ pub(super) async fn call(
     http: &Arc<Http>,
     profile: &Arc<Profile>,
     request: &UpstreamRequest,
-    events: &EventSender,
+    line: &Line,
 ) -> Result<Json, Miss> {
     let key = SessionKey::of(request);
     let mut reopened = false;
     loop {
         let session = session(http, profile, key, request).await?;
-        match exchange(http, &session, request, events).await {
+        match exchange(http, &session, request, line).await {
             Ok(result) => {
                 if request.caller == CallerKey::GATEWAY {
                     http.listening.to_session(http, profile, &session);
@@ -69,13 +75,15 @@ async fn session(
     profile: &Profile,
     key: SessionKey,
     request: &UpstreamRequest,
-) -> Result<Arc<Session>, Miss> {
+) -> Result<Lease, Miss> {
     let credential = request.credential.as_ref();
     if profile.sessionless {
-        return Ok(Session::new(http, None, profile.clone(), credential));
+        let session = Session::new(http, None, profile.clone(), credential);
+        return Ok(Lease::of(session));
     }
     http.sessions.keep_swept(http);
-    let opened = http.sessions.get(key, open(http, credential)).await;
+    let opening = open(http, request);
+    let opened = http.sessions.get(key, request.alone(), opening).await;
     opened.map_err(|fault| match fault {
         // It does not take the greeting it took before: it may have become modern.
         UpstreamError::Rpc { .. }
@@ -92,13 +100,18 @@ async fn exchange(
     http: &Arc<Http>,
     session: &Arc<Session>,
     request: &UpstreamRequest,
-    events: &EventSender,
+    line: &Line,
 ) -> Result<Json, Lost> {
     if let Some(level) = request.log_level {
         lower_level(http, session, level).await;
     }
+    if request.may_be_asked() && session.face().is_session() {
+        // Some servers ask on the session's own stream only.
+        listen::follow(http, session);
+        let _ = timeout(STANDS, session.face().stood.cancelled()).await;
+    }
     let id = http.next_id();
-    let ear = Ear::new(id, request, events);
+    let ear = Ear::new(id, request, line);
     let mut headers = session.face().headers();
     if let Some(trace) = &request.trace {
         add(&mut headers, TRACE, trace);
@@ -149,6 +162,7 @@ async fn wait(
     ear: &Ear,
     mut reading: Reading,
 ) -> Result<Json, UpstreamError> {
+    let mut resumption = Resumption::default();
     loop {
         match reading.next().await {
             Ok(Some(json)) => match hear(&json, ear, &http.changes).await? {
@@ -156,11 +170,14 @@ async fn wait(
                     http.finish(reading);
                     return answer;
                 }
-                Heard::Asked(request) => session.face().reply(&request).await,
+                Heard::Asked(request) => session.face().asked(&[ear], &request).await,
                 Heard::Nothing => {}
             },
             Ok(None) | Err(UpstreamError::Broken) => {
-                reading = resume(session.face(), &reading).await?;
+                if let Some(pause) = resumption.note(&reading)? {
+                    ear.send(UpstreamEvent::Pausing(pause)).await;
+                }
+                reading = resumption.resume(session.face()).await?;
             }
             Err(fault) => return Err(fault),
         }

@@ -9,7 +9,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout};
 
 use super::backoff::Backoff;
-use super::hearing::{Changes, News, Said, read};
+use super::hearing::{Changes, Ear, News, Said, read};
 use super::http::Http;
 use super::link::{Answer, Reading};
 use super::profile::Profile;
@@ -289,11 +289,12 @@ fn grants_any(said: &Notification) -> bool {
 
 /// One GET stream of a legacy session.
 async fn session_stream(
-    face: &Face,
+    face: &Arc<Face>,
     last_id: &mut Option<String>,
     changes: Option<&Changes>,
 ) -> End {
     let opened = timeout(PATIENCE, open_stream(face, last_id.as_deref())).await;
+    face.stood.cancel();
     let mut reading = match opened {
         Ok(Ok(Ok(reading))) => reading.not_silent_for(SILENCE),
         Ok(Ok(Err(404))) => return End::Gone,
@@ -321,7 +322,7 @@ async fn session_stream(
 
 /// Hears a session's stream to its end.
 async fn hear_session(
-    face: &Face,
+    face: &Arc<Face>,
     reading: &mut Reading,
     changes: Option<&Changes>,
 ) -> UpstreamError {
@@ -332,7 +333,13 @@ async fn hear_session(
             Err(fault) => return fault,
         };
         match read(&json) {
-            Ok(Message::Request(request)) => face.reply(&request).await,
+            Ok(Message::Request(request)) => {
+                // It does not say for which; all are of one caller.
+                let mut ears = face.ears();
+                ears.sort_by_key(|ear| std::cmp::Reverse(ear.id()));
+                let ears: Vec<&Ear> = ears.iter().collect();
+                face.asked(&ears, &request).await;
+            }
             Ok(Message::Notification(notification)) => {
                 let said = Said::of(&notification);
                 if matches!(said, Said::ListChanged | Said::Updated(_)) {
@@ -343,6 +350,9 @@ async fn hear_session(
                     continue;
                 }
                 for ear in face.ears() {
+                    if let Said::TakenBack(id) = &said {
+                        ear.take_back(id);
+                    }
                     if let Some(event) = ear.event(&said) {
                         ear.send(event).await;
                     }

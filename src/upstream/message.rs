@@ -5,13 +5,7 @@ use bytes::Bytes;
 
 use super::UpstreamRequest;
 use crate::protocol::json::ObjectBuilder;
-use crate::protocol::{Era, Json, RequestId, Version, codes, meta};
-
-/// What a legacy handshake says that the gateway can do for a server: nothing
-/// until server requests are relayed. What is not offered here is not asked for.
-fn legacy_capabilities() -> Json {
-    Json::empty_object()
-}
+use crate::protocol::{Era, Json, RequestId, Version, meta, notification_message};
 
 fn client_info() -> Json {
     ObjectBuilder::new()
@@ -67,7 +61,7 @@ fn request_meta(id: i64, request: &UpstreamRequest, era: Era) -> Json {
         out = out
             .text(meta::PROTOCOL_VERSION, Version::MODERN.as_str())
             .json(meta::CLIENT_INFO, &client_info())
-            .json(meta::CLIENT_CAPABILITIES, &request.client_capabilities);
+            .json(meta::CLIENT_CAPABILITIES, request.capabilities.json());
         if let Some(level) = request.log_level {
             out = out.text(meta::LOG_LEVEL, level.as_str());
         }
@@ -136,11 +130,11 @@ pub(super) fn listen(id: i64, filter: &Json) -> Bytes {
     own_modern(id, "subscriptions/listen", Some(("notifications", filter)))
 }
 
-/// `initialize` of the newest legacy revision.
-pub(super) fn initialize(id: i64) -> Bytes {
+/// `initialize` of the newest legacy revision, for a client that can do this.
+pub(super) fn initialize(id: i64, capabilities: &Json) -> Bytes {
     let params = ObjectBuilder::new()
         .text("protocolVersion", Version::NEWEST_LEGACY.as_str())
-        .json("capabilities", &legacy_capabilities())
+        .json("capabilities", capabilities)
         .json("clientInfo", &client_info())
         .build();
     request(id, "initialize", &params)
@@ -174,24 +168,23 @@ pub(super) fn cancelled(id: i64) -> Bytes {
         .into_bytes()
 }
 
-/// The answer to a request that a legacy server makes of us. `ping` is answered;
-/// sampling, elicitation and roots are not offered, and saying so at once keeps
-/// the server from waiting. A relay puts its reply slot here.
-pub(super) fn reply(id: &RequestId, method: &str) -> Bytes {
-    let answer = ObjectBuilder::new()
+/// The answer to a request that a legacy server made.
+pub(super) fn reply(id: &RequestId, outcome: &Result<Json, Json>) -> Bytes {
+    let (member, value) = match outcome {
+        Ok(result) => ("result", result),
+        Err(error) => ("error", error),
+    };
+    ObjectBuilder::with_capacity(value.as_str().len() + 96)
         .text("jsonrpc", "2.0")
-        .json("id", id.json());
-    if method == "ping" {
-        return answer
-            .json("result", &Json::empty_object())
-            .build()
-            .into_bytes();
-    }
-    let error = ObjectBuilder::new()
-        .integer("code", codes::METHOD_NOT_FOUND)
-        .text("message", "not supported by this client")
-        .build();
-    answer.json("error", &error).build().into_bytes()
+        .json("id", id.json())
+        .json(member, value)
+        .build()
+        .into_bytes()
+}
+
+/// `notifications/progress` about a request that a legacy server made.
+pub(super) fn progress(params: &Json) -> Bytes {
+    notification_message("notifications/progress", params).into_bytes()
 }
 
 #[cfg(test)]
@@ -248,12 +241,16 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_request_is_answered_at_once() {
+    fn a_servers_request_is_answered_under_its_own_id() {
         let id = RequestId::new(Json::from_text("s1")).unwrap();
         assert_eq!(
-            text(reply(&id, "ping")),
+            text(reply(&id, &Ok(Json::empty_object()))),
             r#"{"jsonrpc":"2.0","id":"s1","result":{}}"#
         );
-        assert!(text(reply(&id, "sampling/createMessage")).contains("-32601"));
+        let error = Err(Json::from_checked(r#"{"code":-1,"message":"no"}"#));
+        assert_eq!(
+            text(reply(&id, &error)),
+            r#"{"jsonrpc":"2.0","id":"s1","error":{"code":-1,"message":"no"}}"#
+        );
     }
 }

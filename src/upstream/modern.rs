@@ -4,12 +4,12 @@
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::header::encode_header_value;
-use super::hearing::{Ear, Heard, hear};
+use super::hearing::{Ear, Heard, Line, hear};
 use super::http::{Http, Miss};
 use super::link::{
     Answer, METHOD, NAME, PROTOCOL_VERSION, Reading, Refusal, TRACE, add, base_headers,
 };
-use super::{Credential, EventSender, UpstreamError, UpstreamRequest, message};
+use super::{Credential, UpstreamError, UpstreamRequest, message};
 use crate::protocol::{Era, Json, Version, codes};
 
 /// The headers of a request of the gateway's own.
@@ -42,14 +42,14 @@ fn headers(request: &UpstreamRequest) -> HeaderMap {
 pub(super) async fn call(
     http: &Http,
     request: &UpstreamRequest,
-    events: &EventSender,
+    line: &Line,
 ) -> Result<Json, Miss> {
     let id = http.next_id();
     let body = message::call(id, request, Era::Modern);
     let answer = http.link.post(headers(request), body).await?;
     match http.link.read(answer).await? {
         Answer::Messages(reading) => {
-            let ear = Ear::new(id, request, events);
+            let ear = Ear::new(id, request, line);
             wait(http, &ear, reading).await.map_err(judge)
         }
         Answer::Accepted => Err(Miss::Fault(UpstreamError::Garbage {

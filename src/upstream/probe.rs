@@ -32,10 +32,11 @@ pub(super) async fn probe(
     {
         return Ok(profile);
     }
-    let session = session::open(http, request.credential.as_ref()).await?;
+    let session = session::open(http, request).await?;
     let profile = session.profile().clone();
     if !profile.sessionless {
-        http.sessions.put(SessionKey::of(request), session).await;
+        let key = SessionKey::of(request);
+        http.sessions.put(key, request.alone(), session).await;
     }
     Ok(profile)
 }

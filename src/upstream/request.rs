@@ -1,14 +1,15 @@
 //! What is asked of an upstream, and by whom. Nothing here knows a transport.
 
 use std::fmt;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::protocol::{Json, LogLevel, Untrusted, UpstreamEvent};
+use crate::protocol::{ClientCapabilities, Json, LogLevel, Untrusted, UpstreamEvent};
 use crate::secret::Secret;
 
-/// Where an upstream's progress and log messages go while it works. Bounded: a
+/// Where an upstream's progress, log messages and questions go while it works. Bounded: a
 /// receiver that is slow slows the upstream down; one that is gone does not.
 pub type EventSender = mpsc::Sender<Untrusted<UpstreamEvent>>;
 
@@ -56,8 +57,13 @@ pub struct UpstreamRequest {
     pub progress: bool,
     /// The least severe log message wanted. Without it: none.
     pub log_level: Option<LogLevel>,
-    /// What the client can do; `{}` when the gateway itself asks.
-    pub client_capabilities: Json,
+    /// What the client can do, and can be asked for meanwhile.
+    pub capabilities: ClientCapabilities,
+    /// Whether the caller has no session of its own: what belongs to a session at
+    /// the upstream is then lent to one request at a time.
+    pub pooled: bool,
+    /// How long the upstream may wait for what it asks of the client.
+    pub patience: Duration,
     /// Whose state at the upstream is touched.
     pub caller: CallerKey,
     /// What proves to the upstream who calls.
@@ -80,12 +86,27 @@ impl UpstreamRequest {
             meta: Vec::new(),
             progress: false,
             log_level: None,
-            client_capabilities: Json::empty_object(),
+            capabilities: ClientCapabilities::none(),
+            pooled: false,
+            patience: Duration::ZERO,
             caller: CallerKey::GATEWAY,
             credential: None,
             param_headers: Vec::new(),
             trace: None,
             deadline,
         }
+    }
+}
+
+impl UpstreamRequest {
+    /// Whether the client can be asked for anything while this is under way.
+    pub(super) fn may_be_asked(&self) -> bool {
+        self.caller != CallerKey::GATEWAY && self.capabilities.may_be_asked()
+    }
+
+    /// Whether nobody else may use the session meanwhile: its caller has none of his
+    /// own, and something is wanted of it that does not say whom it is for.
+    pub(super) fn alone(&self) -> bool {
+        self.pooled && (self.may_be_asked() || self.log_level.is_some())
     }
 }

@@ -52,6 +52,7 @@ async fn ask(upstream: &Arc<dyn Upstream>, request: UpstreamRequest) -> (Value, 
         heard.push(match event.open() {
             UpstreamEvent::Progress(json) => format!("progress {}", json.as_str()),
             UpstreamEvent::Log(level, json) => format!("{} {}", level.as_str(), json.as_str()),
+            other => format!("{other:?}"),
         });
     }
     (result.open().to_value().unwrap(), heard)

@@ -14,20 +14,23 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::asking::{self, Taken};
 use super::hearing::{Ear, Heard, hear};
 use super::http::Http;
 use super::link::{
     Answer, LAST_EVENT_ID, Link, PROTOCOL_VERSION, Reading, SESSION_ID, add, base_headers,
 };
 use super::profile::{self, Profile};
-use super::{Credential, UpstreamError, message};
-use crate::protocol::{Json, LogLevel, Request, Version};
+use super::{CallerKey, Credential, UpstreamError, UpstreamRequest, message};
+use crate::protocol::{ClientCapabilities, Json, LogLevel, Request, Version};
 
 /// How long a message that waits for no result may take.
 const ERRAND: Duration = Duration::from_secs(5);
 /// How long to wait before a broken stream is taken up again, unless the server
 /// said how long.
 const RESUME: Duration = Duration::from_millis(200);
+/// So often a stream is taken up again that gives nothing new.
+const FRUITLESS: u32 = 5;
 /// Longest session id that is kept.
 const LONGEST_ID: usize = 1024;
 
@@ -42,6 +45,9 @@ pub(super) struct Face {
     /// The server does not know the session any more.
     lost: AtomicBool,
     pub(super) stop: CancellationToken,
+    /// Its own stream stands, or is not to be had.
+    pub(super) stood: CancellationToken,
+    tasks: TaskTracker,
 }
 
 /// A session. It is closed at the server when the last that uses it lets go.
@@ -88,13 +94,41 @@ impl Face {
             .unwrap_or(Err(UpstreamError::TimedOut))
     }
 
-    /// Answers a request of the server's. One at a time on each stream, so that a
-    /// server that asks without end waits for itself.
-    pub(super) async fn reply(&self, request: &Request) {
-        let body = message::reply(&request.id, &request.method);
+    /// Takes a request of the server's for one of these that are in flight. The
+    /// reply goes back when there is one; meanwhile the stream is heard on.
+    pub(super) async fn asked(self: &Arc<Self>, ears: &[&Ear], request: &Request) {
+        match asking::take(ears.iter().copied(), request) {
+            (_, Taken::Answered(body)) => self.say(body).await,
+            (ear, Taken::Asks(event, mut question)) => {
+                if let Some(ear) = ear {
+                    ear.send(event).await;
+                }
+                let face = Arc::clone(self);
+                self.tasks.spawn(async move {
+                    let stop = face.stop.clone();
+                    let settled = async {
+                        while let Some(body) = question.next().await {
+                            face.say(body).await;
+                        }
+                    };
+                    tokio::select! {
+                        () = settled => {}
+                        () = stop.cancelled() => {}
+                    }
+                });
+            }
+        }
+    }
+
+    async fn say(&self, body: Bytes) {
         if let Err(fault) = self.tell(body).await {
             tracing::debug!(error = %fault, "a server's request could not be answered");
         }
+    }
+
+    /// Whether the server has forgotten the session.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Whether there is a session at all, or a server that keeps none.
@@ -147,6 +181,8 @@ impl Session {
                 ears: Mutex::default(),
                 lost: AtomicBool::new(false),
                 stop: http.stop.child_token(),
+                stood: CancellationToken::new(),
+                tasks: http.tasks.clone(),
             }),
             profile,
             level: tokio::sync::Mutex::default(),
@@ -176,14 +212,21 @@ impl Drop for Session {
     }
 }
 
-/// Opens a session: `initialize`, then `notifications/initialized`.
+/// Opens a session for a client that can do this: `initialize`, then
+/// `notifications/initialized`.
 pub(super) async fn open(
     http: &Http,
-    credential: Option<&Credential>,
+    request: &UpstreamRequest,
 ) -> Result<Arc<Session>, UpstreamError> {
     let number = http.next_id();
+    let credential = request.credential.as_ref();
     let headers = base_headers(credential);
-    let answer = http.link.post(headers, message::initialize(number)).await?;
+    let declared = match request.caller {
+        CallerKey::GATEWAY => ClientCapabilities::of_gateway().relayed(),
+        _ => request.capabilities.relayed(),
+    };
+    let body = message::initialize(number, &declared);
+    let answer = http.link.post(headers, body).await?;
     let id = session_id(answer.header("mcp-session-id"))?;
     let reading = match http.link.read(answer).await? {
         Answer::Messages(reading) => reading,
@@ -234,17 +277,44 @@ async fn initialised(
 }
 
 /// Takes up a stream that ended before its response (MCP 2025-11-25 transports,
-/// Resumability). A stream that gave no new event id is not taken up again.
-pub(super) async fn resume(face: &Face, broken: &Reading) -> Result<Reading, UpstreamError> {
-    let parser = broken.parser().filter(|parser| parser.ids_seen() > 0);
-    let parser = parser.ok_or(UpstreamError::Broken)?;
-    let id = parser.last_id().filter(|id| fits_a_header(id));
-    let id = id.ok_or(UpstreamError::Broken)?;
-    tokio::time::sleep(parser.retry().unwrap_or(RESUME)).await;
-    open_stream(face, Some(id))
-        .await
-        .map_err(|_| UpstreamError::Broken)?
-        .map_err(|_| UpstreamError::Broken)
+/// Resumability), as often as it gives new event ids, and a few times without.
+#[derive(Debug, Default)]
+pub(super) struct Resumption {
+    last_id: Option<String>,
+    retry: Option<Duration>,
+    fruitless: u32,
+}
+
+impl Resumption {
+    /// Notes where `reading` has ended, and how long the server wants to be left
+    /// alone now, where it said so.
+    pub(super) fn note(&mut self, reading: &Reading) -> Result<Option<Duration>, UpstreamError> {
+        let parser = reading.parser().ok_or(UpstreamError::Broken)?;
+        if parser.ids_seen() > 0 {
+            self.last_id = parser.last_id().map(str::to_owned);
+            self.fruitless = 0;
+        } else {
+            self.fruitless += 1;
+        }
+        self.retry = parser.retry().or(self.retry);
+        if self.fruitless > FRUITLESS {
+            return Err(UpstreamError::Broken);
+        }
+        let fits = self.last_id.as_deref().is_some_and(fits_a_header);
+        fits.then_some(parser.retry()).ok_or(UpstreamError::Broken)
+    }
+
+    /// The stream, from behind the last event on.
+    pub(super) async fn resume(&mut self, face: &Face) -> Result<Reading, UpstreamError> {
+        loop {
+            tokio::time::sleep(self.retry.unwrap_or(RESUME)).await;
+            match open_stream(face, self.last_id.as_deref()).await {
+                Ok(Ok(reading)) => return Ok(reading),
+                Ok(Err(500..)) | Err(_) if self.fruitless < FRUITLESS => self.fruitless += 1,
+                Ok(Err(_)) | Err(_) => return Err(UpstreamError::Broken),
+            }
+        }
+    }
 }
 
 fn fits_a_header(text: &str) -> bool {

@@ -1,8 +1,10 @@
-//! Legacy sessions at one server, one per caller: never shared, closed when idle,
-//! bounded in number.
+//! Legacy sessions at one server, one per caller and what it can do: never shared,
+//! closed when idle, bounded in number. A caller without a session of its own has
+//! several, each lent to one request at a time.
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -20,21 +22,31 @@ const IDLE: Duration = Duration::from_mins(10);
 const SWEEP: Duration = Duration::from_secs(30);
 /// Most sessions kept at one server; beyond it the longest unused is closed.
 const MOST: usize = 1024;
+/// Most sessions that one caller leaves unused.
+const MOST_UNUSED: usize = 64;
 /// Callers that meet in one lock are one in so many.
 const SHARDS: usize = 16;
 
-/// Whose session: the caller's, and with which credential it was opened.
+/// Whose session: the caller's, with which credential it was opened, and what the
+/// server was told that the client can do.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct SessionKey(CallerKey, [u8; 32]);
+pub(super) struct SessionKey(CallerKey, [u8; 32], [u8; 32]);
 
 impl SessionKey {
     pub(super) fn of(request: &UpstreamRequest) -> Self {
-        let mut proof = [0; 32];
-        if let Some(credential) = &request.credential {
-            let hash = digest(&SHA256, credential.value.expose().as_bytes());
-            proof = hash.as_ref().try_into().unwrap_or(proof);
-        }
-        Self(request.caller, proof)
+        let hashed = |text: &str| -> [u8; 32] {
+            let hash = digest(&SHA256, text.as_bytes());
+            hash.as_ref().try_into().unwrap_or_default()
+        };
+        let credential = request.credential.as_ref();
+        let proof = credential.map(|credential| hashed(credential.value.expose()));
+        let able = request.capabilities.may_be_asked();
+        let able = able.then(|| hashed(request.capabilities.relayed().as_str()));
+        Self(
+            request.caller,
+            proof.unwrap_or_default(),
+            able.unwrap_or_default(),
+        )
     }
 }
 
@@ -52,6 +64,8 @@ pub(super) struct Sessions {
 #[derive(Default)]
 struct Slot {
     session: tokio::sync::Mutex<Option<Arc<Session>>>,
+    /// Sessions that are lent to one request at a time, and are not at the moment.
+    unused: Mutex<Vec<Arc<Session>>>,
     /// Milliseconds from the table's beginning to the last use.
     used: AtomicU64,
 }
@@ -87,25 +101,43 @@ impl Sessions {
         slot
     }
 
-    /// The caller's session, opened where there is none.
+    /// The caller's session, opened where there is none. `alone`: one that nobody
+    /// else uses meanwhile.
     pub(super) async fn get(
         &self,
         key: SessionKey,
+        alone: bool,
         open: impl Future<Output = Result<Arc<Session>, UpstreamError>>,
-    ) -> Result<Arc<Session>, UpstreamError> {
+    ) -> Result<Lease, UpstreamError> {
         let slot = self.slot(key);
+        if alone {
+            let unused = lock(&slot.unused).pop();
+            let session = match unused {
+                Some(session) => session,
+                None => open.await?,
+            };
+            return Ok(Lease {
+                session,
+                home: Some(slot),
+            });
+        }
         let mut place = slot.session.lock().await;
         if let Some(session) = &*place {
-            return Ok(Arc::clone(session));
+            return Ok(Lease::of(Arc::clone(session)));
         }
         let session = open.await?;
         *place = Some(Arc::clone(&session));
-        Ok(session)
+        Ok(Lease::of(session))
     }
 
     /// Keeps a session that is open already.
-    pub(super) async fn put(&self, key: SessionKey, session: Arc<Session>) {
-        *self.slot(key).session.lock().await = Some(session);
+    pub(super) async fn put(&self, key: SessionKey, alone: bool, session: Arc<Session>) {
+        let slot = self.slot(key);
+        if alone {
+            lock(&slot.unused).push(session);
+        } else {
+            *slot.session.lock().await = Some(session);
+        }
     }
 
     /// Drops a session that the server does not know any more, unless it has been
@@ -149,12 +181,46 @@ impl Sessions {
     }
 }
 
+/// The use of a session by one request. One that was lent alone is given back.
+pub(super) struct Lease {
+    session: Arc<Session>,
+    home: Option<Arc<Slot>>,
+}
+
+impl Lease {
+    /// The use of a session that is shared, or kept by nobody.
+    pub(super) fn of(session: Arc<Session>) -> Self {
+        Self {
+            session,
+            home: None,
+        }
+    }
+}
+
+impl Deref for Lease {
+    type Target = Arc<Session>;
+
+    fn deref(&self) -> &Arc<Session> {
+        &self.session
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let Some(home) = &self.home else { return };
+        let mut unused = lock(&home.unused);
+        if !self.session.face().is_lost() && unused.len() < MOST_UNUSED {
+            unused.push(Arc::clone(&self.session));
+        }
+    }
+}
+
 impl Slot {
     fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 }
 
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -23,8 +23,9 @@ use super::child::{Process, log_errors};
 use super::connection::Connection;
 use super::gate::Gate;
 use super::greeting::greet;
-use super::hearing::{Changes, News};
+use super::hearing::{Changes, Line, News};
 use super::listen::lock;
+use super::patience::Patience;
 use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
 use super::{
     Abilities, Credential, EventSender, Upstream, UpstreamError, UpstreamRequest, message,
@@ -140,10 +141,14 @@ impl Upstream for StdioUpstream {
     ) -> BoxFuture<'_, Result<Untrusted<Json>, UpstreamError>> {
         Box::pin(async move {
             let shared = &self.shared;
-            let _permit = shared.gate.enter(request.deadline).await?;
+            let place = shared.gate.enter(request.deadline).await?;
             let connection = shared.connection(request.deadline).await?;
-            let answer = timeout_at(request.deadline, connection.call(&request, &events));
-            let answer = answer.await.unwrap_or(Err(UpstreamError::TimedOut));
+            let line = Line::new(events, Patience::new(request.deadline, Some(place)));
+            let answer = tokio::select! {
+                biased;
+                answer = connection.call(&request, &line) => answer,
+                () = line.patience.over() => Err(UpstreamError::TimedOut),
+            };
             answer.map(Untrusted::new)
         })
     }

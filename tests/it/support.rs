@@ -16,6 +16,7 @@
 )]
 
 pub(crate) mod answer;
+pub(crate) mod asking;
 pub(crate) mod audit;
 pub(crate) mod client;
 pub(crate) mod config;
@@ -30,8 +31,10 @@ pub(crate) mod scripted;
 pub(crate) mod server;
 pub(crate) mod session;
 pub(crate) mod sse;
+pub(crate) mod talking;
 pub(crate) mod tool_server;
 pub(crate) mod upstream;
+pub(crate) mod wire;
 
 use std::time::{Duration, Instant};
 

@@ -4,6 +4,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, Lines as TokioLines};
 
 use tokio::time::Instant;
 
+use super::super::patience::Patience;
 use super::*;
 use crate::protocol::{Untrusted, UpstreamEvent, Version};
 
@@ -61,7 +62,8 @@ fn start(
     request.caller = CallerKey([caller; 32]);
     request.progress = true;
     request.log_level = logs.then_some(LogLevel::Info);
-    let call = tokio::spawn(async move { connection.call(&request, &sender).await });
+    let line = Line::new(sender, Patience::new(deadline, None));
+    let call = tokio::spawn(async move { connection.call(&request, &line).await });
     (call, events)
 }
 

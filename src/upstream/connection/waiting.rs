@@ -67,6 +67,19 @@ impl Waiting {
         }
         waiters().map(|waiter| &waiter.ear).collect()
     }
+
+    /// The requests that a question of the server's can belong to. A shared child
+    /// does not say: it is only asked where they are all of one caller.
+    pub(super) fn askable(&self) -> Vec<&Ear> {
+        let of_callers = |waiter: &&Waiter| waiter.caller != CallerKey::GATEWAY;
+        let mut waiters: Vec<&Waiter> = self.requests.values().filter(of_callers).collect();
+        waiters.sort_by_key(|waiter| std::cmp::Reverse(waiter.ear.id()));
+        let first = waiters.first().map(|waiter| waiter.caller);
+        if waiters.iter().any(|waiter| Some(waiter.caller) != first) {
+            return Vec::new();
+        }
+        waiters.into_iter().map(|waiter| &waiter.ear).collect()
+    }
 }
 
 /// The id in what is left of a response that was too long, written before its

@@ -121,6 +121,14 @@ impl Caller {
         Session::initialize(self.clone(), version).await
     }
 
+    /// Opens a session of a client that can do this, or what stands for one.
+    pub(crate) async fn able(&self, era: Era, capabilities: Value) -> Session {
+        match era {
+            Era::Legacy => Session::initialize_able(self.clone(), LEGACY, capabilities).await,
+            Era::Modern => self.modern().able(capabilities),
+        }
+    }
+
     /// Speaks the modern revision. Nothing is sent yet.
     pub(crate) fn modern(&self) -> Session {
         Session::modern(self.clone())

@@ -264,7 +264,7 @@ fn http(status: &str, more: &str, body: &str) -> Say {
     ))
 }
 
-async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
+pub(super) async fn read(stream: &mut BufReader<TcpStream>) -> Option<Asked> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.push(stream.read_u8().await.ok()?);

@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::client::Caller;
 use super::config::merge;
 use super::sse::Events;
-use super::{Value, json};
+use super::{Value, json, wire};
 
 /// The legacy revision that sessions speak unless a test names another.
 pub(crate) const LEGACY: &str = "2025-11-25";
@@ -56,7 +56,17 @@ pub(crate) struct Prepared {
 impl Session {
     /// Goes through `initialize`. Panics unless that works.
     pub(crate) async fn initialize(caller: Caller, version: &str) -> Self {
+        Self::initialize_able(caller, version, json!({})).await
+    }
+
+    /// The same for a client that can do this. Panics unless that works.
+    pub(crate) async fn initialize_able(
+        caller: Caller,
+        version: &str,
+        capabilities: Value,
+    ) -> Self {
         let mut session = Self::new(caller, Era::Legacy, version);
+        session.capabilities = capabilities;
         let params = json!({
             "protocolVersion": version, "capabilities": session.capabilities, "clientInfo": client_info(),
         });
@@ -70,6 +80,20 @@ impl Session {
         let answer = session.notify("notifications/initialized", json!({})).await;
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{answer:?}");
         session
+    }
+
+    /// The same client declaring these capabilities from now on (modern).
+    pub(crate) fn able(mut self, capabilities: Value) -> Self {
+        self.capabilities = capabilities;
+        self
+    }
+
+    /// Answers what the server has asked, by a POST of its own (legacy).
+    pub(crate) async fn reply(&self, id: &Value, outcome: Value) -> Answer {
+        let mut prepared = self.message("", json!({}));
+        prepared.body = json!({"jsonrpc": "2.0", "id": id});
+        merge(&mut prepared.body, &outcome);
+        prepared.send().await
     }
 
     /// A modern client.
@@ -264,7 +288,13 @@ impl Prepared {
 
     /// Sends it and reads the whole answer.
     pub(crate) async fn send(&self) -> Answer {
-        Answer::read(self.open().await, &self.id()).await
+        let answer = Answer::read(self.open().await, &self.id()).await;
+        let version = self.headers.iter();
+        let version = version.rfind(|(name, _)| name == "mcp-protocol-version");
+        if let (Some((_, version)), Some(method)) = (version, self.body["method"].as_str()) {
+            wire::check(version, method, &answer);
+        }
+        answer
     }
 
     /// Sends it; `None` where the connection breaks before all of the answer is

@@ -1,0 +1,292 @@
+//! Results that ask for input (MCP 2026-07-28 multi round-trip requests): made for
+//! callers who are asked by an answer, and turned into requests for those who are
+//! asked beside it.
+
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
+use crate::protocol::{
+    Era, InputRequest, InputRequired, Json, PendingReply, ReplySlot, ServerMethod, ServerRequest,
+    Untrusted, codes,
+};
+use crate::sanitize::{CleanResult, Findings};
+
+use super::converse::{Flow, Talk};
+use super::events::CallEvent;
+use super::{Asking, Refusal, result};
+
+/// Longest key of a request for input.
+const LONGEST_KEY: usize = 256;
+/// Longest words of an upstream that are kept of an error.
+const EXCERPT: usize = 300;
+
+/// Keys for questions that have none of their own.
+pub(super) fn keyed(asked: Vec<ServerRequest>) -> Vec<(String, ServerRequest)> {
+    let named = |(at, request): (usize, ServerRequest)| {
+        let word = match request.method {
+            ServerMethod::Sample => "sampling",
+            ServerMethod::Elicit => "elicitation",
+            ServerMethod::ListRoots => "roots",
+        };
+        (format!("{word}-{}", at + 1), request)
+    };
+    asked.into_iter().enumerate().map(named).collect()
+}
+
+/// A member of `inputRequests`.
+pub(super) fn request_object(method: ServerMethod, params: &Json) -> Json {
+    ObjectBuilder::with_capacity(params.as_str().len() + 64)
+        .text("method", method.as_str())
+        .json("params", params)
+        .build()
+}
+
+/// The result that asks. `rest`: the upstream's other members of it.
+pub(super) fn required(
+    requests: Option<&Json>,
+    state: &str,
+    rest: Option<CleanResult>,
+) -> CleanResult {
+    let (rest, findings) = rest.map_or_else(
+        || (Json::empty_object(), Findings::default()),
+        |rest| {
+            let findings = rest.findings().clone();
+            (rest.into_json(), findings)
+        },
+    );
+    let json = ObjectBuilder::with_capacity(state.len() + 512)
+        .text("resultType", "input_required")
+        .maybe("inputRequests", requests)
+        .text("requestState", state)
+        .and_members_of(&rest, "resultType");
+    CleanResult::ours(json, findings)
+}
+
+/// A cleaned member of `inputRequests`.
+struct Wanted {
+    key: String,
+    method: ServerMethod,
+    params: Json,
+}
+
+impl Talk<'_> {
+    /// What follows from a result of the upstream that asks for input.
+    pub(super) async fn input_required(&mut self, result: Untrusted<Json>) -> Flow {
+        let method = self.call.ask.method;
+        if self.call.asking == Asking::Not || !method.may_ask() {
+            self.record.upstream_failed("asked for input");
+            return Flow::Answer(result::say(
+                method,
+                "The server asks for input, and this client cannot be asked while it waits (it takes no event streams). Do not retry.",
+            ));
+        }
+        let required = result.into_input_required(&self.call.capabilities);
+        let Some(required) = required else {
+            self.record
+                .upstream_failed("asked for input in a form that is not known");
+            return Flow::Answer(result::say(
+                method,
+                "The server asks for input in a form that is not known. Do not retry; tell the operator.",
+            ));
+        };
+        let lacking = required.requests.iter();
+        if let Some(needed) = lacking.filter_map(|one| one.lacking.clone()).next() {
+            return Flow::Answer(self.lacks(needed));
+        }
+        let InputRequired {
+            requests,
+            state,
+            rest,
+        } = required;
+        let wanted = match self.wanted(requests) {
+            Ok(wanted) => wanted,
+            Err(answer) => return Flow::Answer(answer),
+        };
+        match self.call.asking {
+            Asking::Rounds => Flow::Answer(self.pass_on(&wanted, state, rest).await),
+            Asking::Beside | Asking::Not => self.collect(wanted, state).await,
+        }
+    }
+
+    /// The requests, cleaned. Their keys come back with the responses, so a key that
+    /// would have to be changed is refused.
+    fn wanted(
+        &mut self,
+        requests: Vec<InputRequest>,
+    ) -> Result<Vec<Wanted>, Result<CleanResult, Refusal>> {
+        let sanitizer = &self.pipeline.sanitizer;
+        let mut wanted = Vec::with_capacity(requests.len());
+        for request in requests {
+            let key = sanitizer.line(Untrusted::new(request.key.clone()), LONGEST_KEY);
+            if key.as_str() != request.key {
+                self.record
+                    .upstream_failed("asked for input under a key that is none");
+                return Err(result::say(
+                    self.call.ask.method,
+                    "The server asks for input under a name that may not pass. Do not retry; tell the operator.",
+                ));
+            }
+            let params = match sanitizer.result(request.params, self.rules()) {
+                Ok(params) => params,
+                Err(unclean) => return Err(result::kept_back(self, unclean)),
+            };
+            self.record.found(params.findings().clone());
+            wanted.push(Wanted {
+                key: request.key,
+                method: request.method,
+                params: params.into_json(),
+            });
+        }
+        Ok(wanted)
+    }
+
+    /// Asks a caller of the same era.
+    async fn pass_on(
+        &mut self,
+        wanted: &[Wanted],
+        state: Option<String>,
+        rest: Untrusted<Json>,
+    ) -> Result<CleanResult, Refusal> {
+        let rest = match self.pipeline.sanitizer.result(rest, self.rules()) {
+            Ok(rest) => rest,
+            Err(unclean) => return result::kept_back(self, unclean),
+        };
+        let mut requests = ObjectBuilder::new();
+        for one in wanted {
+            requests = requests.json(&one.key, &request_object(one.method, &one.params));
+        }
+        let requests = (!wanted.is_empty()).then(|| requests.build());
+        let first = self.record.first_call();
+        let (call, errand) = (self.call, &self.ready.errand);
+        let state = self.pipeline.rounds.carry(call, errand, first, state).await;
+        self.ask(requests.as_ref(), state, Some(rest))
+    }
+
+    /// Asks a legacy caller one request after the other, and brings the answers back.
+    async fn collect(&mut self, wanted: Vec<Wanted>, state: Option<String>) -> Flow {
+        let mut pending: Vec<(String, ServerMethod, PendingReply)> = Vec::new();
+        for one in wanted {
+            let (reply, slot) = ReplySlot::new(false);
+            let request = ServerRequest {
+                method: one.method,
+                params: one.params,
+                reply,
+            };
+            self.tell(CallEvent::Asked(request)).await;
+            pending.push((one.key, one.method, slot));
+        }
+        let patience = self.pipeline.rounds.patience();
+        let replies = join_all(pending.into_iter().map(async |(key, method, slot)| {
+            let reply = timeout(patience, slot.reply()).await.ok().flatten();
+            (key, method, reply)
+        }));
+        let replies = tokio::select! {
+            replies = replies => replies,
+            () = self.call.cancel.cancelled() => {
+                self.record.cancelled();
+                return Flow::Answer(Err(Refusal::Cancelled));
+            }
+        };
+        let mut responses = ObjectBuilder::new();
+        for (key, method, reply) in replies {
+            match usable(method, reply) {
+                Some(result) => responses = responses.json(&key, &result),
+                None => return Flow::Answer(self.refused(method)),
+            }
+        }
+        let responses = responses.build();
+        let errand = self
+            .ready
+            .errand
+            .answering(Some(&responses), state.as_deref());
+        Flow::Again(Box::new(errand))
+    }
+
+    fn refused(&mut self, method: ServerMethod) -> Result<CleanResult, Refusal> {
+        self.record.upstream_failed("its question was not answered");
+        let words = format!(
+            "The server needs an answer to its {} request, and the client gave none. Do not retry unless the user agrees.",
+            method.as_str()
+        );
+        result::say(self.call.ask.method, &words)
+    }
+
+    /// The caller lacks a capability that the upstream needs.
+    pub(super) fn lacks(&mut self, needed: Json) -> Result<CleanResult, Refusal> {
+        self.record
+            .upstream_failed("needs a capability of the client");
+        match self.call.attempt.era {
+            Era::Modern => Err(Refusal::MissingCapability { needed }),
+            Era::Legacy => {
+                let words = format!(
+                    "The server needs something that this client did not declare: {}. Do not retry with this client.",
+                    needed.as_str()
+                );
+                result::say(self.call.ask.method, &words)
+            }
+        }
+    }
+
+    /// A legacy server wants the user to visit URLs first (2025-11-25, -32042).
+    pub(super) async fn url_required(
+        &mut self,
+        message: Untrusted<String>,
+        data: Option<Untrusted<Json>>,
+    ) -> Result<CleanResult, Refusal> {
+        self.record.upstream_failed("JSON-RPC error");
+        let cleaned = self
+            .pipeline
+            .sanitizer
+            .error(message, data, self.rules(), EXCERPT);
+        let error = match cleaned {
+            Ok(error) => error,
+            Err(unclean) => return result::kept_back(self, unclean),
+        };
+        self.record.found(error.findings.clone());
+        let wanted = elicitations(error.data.as_ref());
+        if wanted.is_empty() {
+            return result::rpc(self, codes::INTERNAL_ERROR, error);
+        }
+        let lacking = wanted
+            .iter()
+            .find_map(|one| self.call.capabilities.lacking(one.method, &one.params));
+        match (self.call.asking, lacking) {
+            (_, Some(needed)) => self.lacks(needed),
+            (Asking::Rounds, None) => {
+                let none = Untrusted::new(Json::empty_object());
+                self.pass_on(&wanted, None, none).await
+            }
+            (Asking::Beside | Asking::Not, None) => Err(Refusal::Upstream {
+                code: codes::LEGACY_URL_ELICITATION_REQUIRED,
+                message: error.message,
+                data: error.data,
+            }),
+        }
+    }
+}
+
+/// A reply that an upstream of the modern era can be told: it takes results alone.
+fn usable(method: ServerMethod, reply: Option<Result<Json, Json>>) -> Option<Json> {
+    match reply {
+        Some(Ok(result)) => method.is_answered_by(&result).then_some(result),
+        Some(Err(_)) | None => method.unanswered("").ok(),
+    }
+}
+
+/// The elicitations of a -32042, in the form of requests.
+fn elicitations(data: Option<&Json>) -> Vec<Wanted> {
+    let given = data.and_then(|data| data.get("elicitations"));
+    let given = given.unwrap_or_else(|| ArrayBuilder::new().build());
+    let url = |params: &Json| {
+        let mode = params.get("mode");
+        mode.as_ref().and_then(Json::string).as_deref() == Some("url")
+    };
+    let wanted = |(at, params): (usize, Json)| Wanted {
+        key: format!("elicitation-{}", at + 1),
+        method: ServerMethod::Elicit,
+        params,
+    };
+    let found = given.elements().filter(url).enumerate();
+    found.map(wanted).collect()
+}

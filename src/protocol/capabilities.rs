@@ -1,0 +1,185 @@
+//! What a client can do for a server (MCP 2026-07-28 schema, `ClientCapabilities`).
+
+use super::ask::ServerMethod;
+use super::json::{Json, ObjectBuilder};
+
+/// A client's capabilities, as it declared them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientCapabilities(Json);
+
+const ASKING: [&str; 3] = ["sampling", "elicitation", "roots"];
+
+impl ClientCapabilities {
+    /// Takes the declared object; anything else declares nothing.
+    pub fn new(json: Json) -> Self {
+        if json.is_object() {
+            Self(json)
+        } else {
+            Self::none()
+        }
+    }
+
+    /// None at all.
+    pub fn none() -> Self {
+        Self(Json::empty_object())
+    }
+
+    /// What the gateway itself declares where it reads lists: everything that it
+    /// relays, since servers may offer more to who can do more.
+    pub fn of_gateway() -> Self {
+        Self(Json::from_checked(
+            r#"{"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"roots":{}}"#,
+        ))
+    }
+
+    /// As they were declared.
+    pub fn json(&self) -> &Json {
+        &self.0
+    }
+
+    /// Whether the client can be asked for anything.
+    pub fn may_be_asked(&self) -> bool {
+        ASKING.iter().any(|name| self.0.get(name).is_some())
+    }
+
+    /// The same client where it cannot be asked.
+    #[must_use]
+    pub fn without_asking(&self) -> Self {
+        if self.may_be_asked() {
+            Self(self.0.without_members(|name| ASKING.contains(&name)))
+        } else {
+            self.clone()
+        }
+    }
+
+    /// The part of them that a legacy server may be told: what is relayed.
+    pub fn relayed(&self) -> Json {
+        let mut out = ObjectBuilder::new();
+        for name in ASKING {
+            let Some(declared) = self.0.get(name).filter(Json::is_object) else {
+                continue;
+            };
+            let parts = |part: &str| match name {
+                "sampling" => matches!(part, "tools" | "context"),
+                "elicitation" => matches!(part, "form" | "url"),
+                // Changes of roots are not announced: they are read when asked for.
+                _ => false,
+            };
+            out = out.json(name, &declared.without_members(|part| !parts(part)));
+        }
+        out.build()
+    }
+
+    /// The capabilities that a server's request needs and that are not declared.
+    pub fn lacking(&self, method: ServerMethod, params: &Json) -> Option<Json> {
+        let (name, part) = match method {
+            ServerMethod::ListRoots => ("roots", None),
+            ServerMethod::Sample => {
+                let tools = params.get("tools").or_else(|| params.get("toolChoice"));
+                ("sampling", tools.map(|_| "tools"))
+            }
+            ServerMethod::Elicit => {
+                let mode = params.get("mode");
+                let url = mode.as_ref().and_then(Json::string).as_deref() == Some("url");
+                ("elicitation", Some(if url { "url" } else { "form" }))
+            }
+        };
+        let declared = self.0.get(name).filter(Json::is_object);
+        let enough = declared.is_some_and(|declared| match part {
+            None => true,
+            // Without a mode the form is meant (MCP 2025-11-25 elicitation, Capabilities).
+            Some("form") => declared.get("form").is_some() || declared.get("url").is_none(),
+            Some(part) => declared.get(part).is_some(),
+        });
+        if enough {
+            return None;
+        }
+        let mut needed = ObjectBuilder::new();
+        if let Some(part) = part {
+            needed = needed.json(part, &Json::empty_object());
+        }
+        Some(ObjectBuilder::new().json(name, &needed.build()).build())
+    }
+
+    /// Whether everything that is required is declared, member by member.
+    pub fn cover(&self, required: &Json) -> bool {
+        covers(&self.0, required)
+    }
+}
+
+fn covers(declared: &Json, required: &Json) -> bool {
+    required.members().all(|(name, needed)| {
+        declared
+            .get(&name)
+            .is_some_and(|declared| !needed.is_object() || covers(&declared, &needed))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &'static str) -> ClientCapabilities {
+        ClientCapabilities::new(Json::from_checked(text))
+    }
+
+    #[test]
+    fn a_request_lacks_what_its_kind_and_mode_need() {
+        let lacking = |client: &'static str, method, params: &'static str| {
+            let lacking = of(client).lacking(method, &Json::from_checked(params));
+            lacking.map(|json| json.as_str().to_owned())
+        };
+        use ServerMethod::{Elicit, ListRoots, Sample};
+        for (client, method, params, want) in [
+            (r#"{"roots":{}}"#, ListRoots, "{}", None),
+            ("{}", ListRoots, "{}", Some(r#"{"roots":{}}"#)),
+            (r#"{"sampling":{}}"#, Sample, "{}", None),
+            (
+                r#"{"sampling":{}}"#,
+                Sample,
+                r#"{"tools":[]}"#,
+                Some(r#"{"sampling":{"tools":{}}}"#),
+            ),
+            (r#"{"elicitation":{}}"#, Elicit, "{}", None),
+            (r#"{"elicitation":{"form":{}}}"#, Elicit, "{}", None),
+            (
+                r#"{"elicitation":{"url":{}}}"#,
+                Elicit,
+                "{}",
+                Some(r#"{"elicitation":{"form":{}}}"#),
+            ),
+            (
+                r#"{"elicitation":{}}"#,
+                Elicit,
+                r#"{"mode":"url"}"#,
+                Some(r#"{"elicitation":{"url":{}}}"#),
+            ),
+        ] {
+            assert_eq!(
+                lacking(client, method, params).as_deref(),
+                want,
+                "{client} {params}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_required_is_covered_member_by_member() {
+        let client = of(r#"{"elicitation":{"form":{}},"sampling":{}}"#);
+        let covered = |required: &'static str| client.cover(&Json::from_checked(required));
+        assert!(covered("{}") && covered(r#"{"sampling":{}}"#));
+        assert!(covered(r#"{"elicitation":{"form":{}}}"#));
+        assert!(!covered(r#"{"elicitation":{"url":{}}}"#) && !covered(r#"{"roots":{}}"#));
+    }
+
+    #[test]
+    fn a_legacy_server_is_told_what_is_relayed() {
+        let told = of(
+            r#"{"roots":{"listChanged":true},"elicitation":{"form":{}},"extensions":{"a/b":{}},"x":{}}"#,
+        );
+        assert_eq!(
+            told.relayed().as_str(),
+            r#"{"elicitation":{"form":{}},"roots":{}}"#
+        );
+    }
+}
