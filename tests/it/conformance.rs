@@ -167,7 +167,7 @@ async fn pass(State(target): State<Target>, request: Request) -> Response {
         }
     }
     let Ok(answer) = onward.header("authorization", bearer).send().await else {
-        return axum::http::StatusCode::BAD_GATEWAY.into_response();
+        return http::StatusCode::BAD_GATEWAY.into_response();
     };
     let mut response = Response::builder().status(answer.status());
     for (name, value) in answer.headers() {
@@ -334,7 +334,11 @@ async fn client_runs(run: usize) {
     let pages = axum::Router::new().fallback(|body: String| async move {
         let order: Value = serde_json::from_str(&body).unwrap();
         let text = |key: &str| order[key].as_str().unwrap_or_default().to_owned();
-        drive(&text("url"), &text("scenario")).await
+        let (url, scenario) = (text("url"), text("scenario"));
+        // What a test awaits need not be `Send`.
+        let runtime = tokio::runtime::Handle::current();
+        let driven = move || runtime.block_on(drive(&url, &scenario));
+        tokio::task::spawn_blocking(driven).await.unwrap()
     });
     tokio::spawn(async move { axum::serve(listener, pages).await });
     let script = concat!(

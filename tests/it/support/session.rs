@@ -289,7 +289,7 @@ impl Prepared {
     /// Sends it and reads the whole answer.
     pub(crate) async fn send(&self) -> Answer {
         let answer = Answer::read(self.open().await, &self.id()).await;
-        let version = self.headers.iter();
+        let mut version = self.headers.iter();
         let version = version.rfind(|(name, _)| name == "mcp-protocol-version");
         if let (Some((_, version)), Some(method)) = (version, self.body["method"].as_str()) {
             wire::check(version, method, &answer);
