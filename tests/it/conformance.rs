@@ -87,7 +87,7 @@ const CLIENT_RUNS: [(&str, &[&str], &[&str]); 2] = [
             "sse-retry",
             "json-schema-2020-12-preservation",
         ],
-        &[],
+        &["tools_call", "json-schema-2020-12-preservation"],
     ),
     (
         "2026-07-28",
@@ -101,7 +101,7 @@ const CLIENT_RUNS: [(&str, &[&str], &[&str]); 2] = [
             "json-schema-ref-no-deref",
             "json-schema-2020-12-preservation",
         ],
-        &[],
+        &["http-custom-headers", "json-schema-2020-12-preservation"],
     ),
 ];
 
