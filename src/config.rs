@@ -10,6 +10,7 @@ mod database;
 mod identity_providers;
 mod keeping;
 mod limits;
+mod names;
 mod outgoing;
 mod resources;
 mod sanitize;
@@ -55,6 +56,7 @@ pub use keeping::{Keeping, LegalHold};
 pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
+pub use names::{NameRule, NameRules};
 pub use outgoing::Outgoing;
 pub use resources::{ResourceUris, Resources};
 pub use sanitize::{

@@ -10,8 +10,6 @@ pub struct Audit {
     pub durability: Option<Durability>,
     /// What is kept of the arguments.
     pub arguments: Option<ArgumentsMode>,
-    /// Which methods are recorded besides `tools/call`. A tenant's alone.
-    pub methods: Option<AuditedMethods>,
 }
 
 /// Methods that are recorded besides `tools/call`, which always is.

@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::check::Check;
-use super::{Audit, RuleSet, Sanitize, TenantLimits};
+use super::{Audit, AuditedMethods, NameRules, RuleSet, Sanitize, TenantLimits};
 use crate::ids::Role;
 
 /// One entry of `tenants`.
@@ -14,9 +14,9 @@ pub struct Tenant {
     /// What everybody of the tenant may use. Silence is no.
     pub tools: RuleSet,
     /// Which resources everybody of the tenant may read. Silence is no.
-    pub resources: RuleSet,
+    pub resources: NameRules,
     /// Which prompts everybody of the tenant may use. Silence is no.
-    pub prompts: RuleSet,
+    pub prompts: NameRules,
     /// What a role may use besides. Any deny wins over any allow.
     pub roles: IndexMap<Role, RoleRules>,
     /// How often.
@@ -25,6 +25,8 @@ pub struct Tenant {
     pub sanitize: Sanitize,
     /// How its calls are recorded.
     pub audit: Audit,
+    /// Which methods are recorded besides `tools/call`.
+    pub audit_methods: AuditedMethods,
     /// Whether tools are hidden for which only scopes are missing.
     pub hide_without_scopes: bool,
 }
@@ -36,16 +38,16 @@ pub struct RoleRules {
     /// Which tools the role may use.
     pub tools: RuleSet,
     /// Which resources the role may read.
-    pub resources: RuleSet,
+    pub resources: NameRules,
     /// Which prompts the role may use.
-    pub prompts: RuleSet,
+    pub prompts: NameRules,
 }
 
 impl Tenant {
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.within("tools", |check| self.tools.validate(check));
-        check.within("resources", |check| self.resources.validate_names(check));
-        check.within("prompts", |check| self.prompts.validate_names(check));
+        check.within("resources", |check| self.resources.validate(check));
+        check.within("prompts", |check| self.prompts.validate(check));
         check.within("roles", |check| {
             for (role, rules) in &self.roles {
                 check.within(role.as_str(), |check| {
@@ -58,8 +60,8 @@ impl Tenant {
                         );
                     }
                     check.within("tools", |check| rules.tools.validate(check));
-                    check.within("resources", |check| rules.resources.validate_names(check));
-                    check.within("prompts", |check| rules.prompts.validate_names(check));
+                    check.within("resources", |check| rules.resources.validate(check));
+                    check.within("prompts", |check| rules.prompts.validate(check));
                 });
             }
         });

@@ -180,34 +180,7 @@ impl RuleSet {
     }
 }
 
-impl RuleSet {
-    /// The rules about resources and prompts, whose names have more letters than
-    /// tools' and which say nothing of themselves.
-    pub(super) fn validate_names(&self, check: &mut Check<'_>) {
-        for (key, rules) in [("allow", &self.allow), ("deny", &self.deny)] {
-            check.each(key, rules, Rule::validate_named);
-        }
-    }
-}
-
 impl Rule {
-    fn validate_named(&self, check: &mut Check<'_>) {
-        let empty =
-            |pattern: &Pattern| pattern.0.is_empty() || pattern.0.contains(char::is_control);
-        if self.name.as_ref().is_some_and(empty) {
-            check.fault(
-                "can match nothing",
-                "write a glob such as `docs://*`; `*` for any characters and `?` for one",
-            );
-        }
-        if self.read_only.is_some() {
-            check.within("read_only", |check| {
-                check.key_fault("is known of tools alone", "leave it out");
-            });
-        }
-        self.validate_upstream(check);
-    }
-
     fn validate_upstream(&self, check: &mut Check<'_>) {
         if let Some(upstream) = &self.upstream {
             check.within("upstream", |check| {
@@ -252,13 +225,6 @@ impl ToolRule {
         }
         if let Some(timeout) = self.timeout {
             check.lasting("timeout", timeout);
-        }
-        if self.audit.is_some_and(|audit| audit.methods.is_some()) {
-            check.within("audit", |check| {
-                check.within("methods", |check| {
-                    check.key_fault("is a tenant's to say", "move it to `tenants.*.audit`");
-                });
-            });
         }
     }
 }

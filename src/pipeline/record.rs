@@ -74,7 +74,7 @@ impl Record {
         // No tool has a name with a slash and a space in it.
         let name = format!("{} {}", ask.method.as_str(), ask.name);
         let mut record = Self::of_unread(&call.attempt, &call.context, Some(&name), clock);
-        let methods = record.audit.methods.unwrap_or_default();
+        let methods = call.context.rules().audit_methods();
         record.of_tool = false;
         record.kept = match ask.method {
             Method::ReadResource => methods.resources_read,

@@ -6,7 +6,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::config::{Audit, Config, Pattern, Rule, RuleSet, Sanitize, Tenant, TenantLimits};
+use crate::config::{
+    Audit, AuditedMethods, Config, NameRule, NameRules, Pattern, Rule, RuleSet, Sanitize, Tenant,
+    TenantLimits,
+};
 use crate::ids::{Role, TenantId, UpstreamId};
 
 /// The tenants of one configuration.
@@ -50,6 +53,7 @@ pub struct TenantRules {
     limits: TenantLimits,
     sanitize: Sanitize,
     audit: Audit,
+    audit_methods: AuditedMethods,
     hide_without_scopes: bool,
 }
 
@@ -71,6 +75,7 @@ impl TenantRules {
             limits: tenant.limits,
             sanitize: tenant.sanitize.clone(),
             audit: tenant.audit,
+            audit_methods: tenant.audit_methods,
             hide_without_scopes: tenant.hide_without_scopes,
         }
     }
@@ -116,6 +121,11 @@ impl TenantRules {
         &self.audit
     }
 
+    /// Which methods are recorded besides `tools/call`.
+    pub fn audit_methods(&self) -> AuditedMethods {
+        self.audit_methods
+    }
+
     /// Whether tools are hidden for which only scopes are missing.
     pub fn hide_without_scopes(&self) -> bool {
         self.hide_without_scopes
@@ -142,11 +152,11 @@ struct Rights {
 }
 
 impl Rights {
-    fn new(tools: &RuleSet, resources: &RuleSet, prompts: &RuleSet) -> Self {
+    fn new(tools: &RuleSet, resources: &NameRules, prompts: &NameRules) -> Self {
         Self {
             tools: RoleRuleSet::new(tools),
-            resources: RoleRuleSet::new(resources),
-            prompts: RoleRuleSet::new(prompts),
+            resources: RoleRuleSet::of_names(resources),
+            prompts: RoleRuleSet::of_names(prompts),
         }
     }
 
@@ -169,6 +179,17 @@ pub struct RoleRuleSet {
 impl RoleRuleSet {
     fn new(rules: &RuleSet) -> Self {
         let compile = |rules: &[Rule]| rules.iter().map(CompiledRule::new).collect();
+        Self {
+            allow: compile(&rules.allow),
+            deny: compile(&rules.deny),
+        }
+    }
+
+    fn of_names(rules: &NameRules) -> Self {
+        let compile = |rules: &[NameRule]| {
+            let rules = rules.iter().map(Rule::from);
+            rules.map(|rule| CompiledRule::new(&rule)).collect()
+        };
         Self {
             allow: compile(&rules.allow),
             deny: compile(&rules.deny),

@@ -154,7 +154,6 @@ fn of_several_rules_each_part_is_of_the_last_that_gives_it() {
     let strict = Audit {
         durability: Some(Durability::Strict),
         arguments: None,
-        methods: None,
     };
     let rules = [
         ToolRule {
@@ -184,7 +183,6 @@ fn of_several_rules_each_part_is_of_the_last_that_gives_it() {
     let tenant = Audit {
         durability: Some(Durability::Overlapped),
         arguments: None,
-        methods: None,
     };
     assert_eq!(other.rule.durability(&tenant), Durability::Strict);
     let alone = judged("up", "", &definition("search"), &[]).unwrap();
