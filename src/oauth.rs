@@ -6,19 +6,44 @@
 //! commits the [`Event`]s that rules return. How a person is found out is for
 //! `login`; who a bearer token speaks for is for `identity`.
 
+mod authenticate;
+mod authorize;
+mod bucket;
+mod clients;
+mod discovery;
+mod documents;
 mod event;
+mod exchange;
 mod fault;
 pub mod grants;
+mod keys;
+mod machines;
 mod person;
 mod redirect;
+mod registration;
 mod request;
+mod resource;
+mod revocation;
 mod settings;
 mod site;
+mod standing;
+mod text;
+mod tokens;
 
+pub use authenticate::{ASSERTION_TYPE, Presented};
+pub use authorize::{AuthorizeFault, PageFault, Parameters};
+pub use clients::{Client, ClientFault};
+pub use documents::DocumentFault;
 pub use event::Event;
-pub use fault::{Refusal, StepFault};
+pub use fault::{Refusal, StepFault, TokenFault};
+pub use keys::KeysFault;
+pub use machines::{Assertion, JWT_BEARER};
 pub use person::{Approval, Membership, Person};
-pub use redirect::{RedirectKind, redirect_kind};
+pub use redirect::RedirectKind;
+pub use registration::{Registered, RegistrationFault};
 pub use request::{AuthorizationRequest, ClientFacts, ClientKind, Prompt, Resource};
+pub use resource::{endpoint_path, endpoint_url};
 pub use settings::{BASE_SCOPE, ConfiguredClient, OFFLINE_ACCESS, Settings, SettingsFault};
 pub use site::{AuthorizationServer, Parts, Site};
+pub use standing::Standing;
+pub use tokens::Tokens;

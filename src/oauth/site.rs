@@ -3,11 +3,16 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
+
 use super::Settings;
+use super::bucket::Bucket;
+use super::documents::Documents;
+use super::keys::SigningKeys;
 use crate::clock::SharedClock;
 use crate::ids::ReplicaId;
 use crate::outgoing::Outgoing;
-use crate::seal::{Keys, Label, Sealer};
+use crate::seal::{Keys, Label, Prf, Sealer};
 use crate::store::Store;
 
 /// What an authorization server is made of.
@@ -31,6 +36,11 @@ pub struct AuthorizationServer {
     pub(super) clock: SharedClock,
     pub(super) replica: ReplicaId,
     pub(super) provider_tokens: Sealer,
+    pub(super) refresh_tokens: Prf,
+    pub(super) keys: SigningKeys,
+    pub(super) documents: Documents,
+    pub(super) strangers: Bucket,
+    pub(super) revoked: Notify,
 }
 
 /// A request's view: the server, the configuration that it runs under, and the
@@ -49,7 +59,12 @@ impl AuthorizationServer {
     /// Puts it together. Nothing is read yet.
     pub fn new(parts: Parts) -> Self {
         Self {
-            provider_tokens: parts.keys.sealer(Label::UpstreamCredential),
+            provider_tokens: parts.keys.sealer(Label::ProviderToken),
+            refresh_tokens: parts.keys.prf(Label::RefreshToken),
+            keys: SigningKeys::new(parts.keys.sealer(Label::SigningKey)),
+            documents: Documents::default(),
+            strangers: Bucket::default(),
+            revoked: Notify::new(),
             store: parts.store,
             outgoing: parts.outgoing,
             clock: parts.clock,
