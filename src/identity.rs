@@ -8,12 +8,14 @@
 mod claims;
 mod fault;
 mod keys;
+mod person;
 mod principal;
 mod source;
 mod verifier;
 
 pub use fault::IdentityFault;
 pub use keys::KeyTimings;
+pub use person::PersonClaims;
 pub use principal::{Principal, PrincipalKey};
 pub use verifier::{Identity, IdentitySetupFault};
 

@@ -33,8 +33,8 @@ pub struct Identity {
     verified: Cache<[u8; 32], Verified>,
 }
 
-struct Provider {
-    rules: ProviderRules,
+pub(super) struct Provider {
+    pub(super) rules: ProviderRules,
     algorithms: Vec<Algorithm>,
     keys: Arc<ProviderKeys>,
 }
@@ -187,6 +187,17 @@ impl Identity {
         self.verified.invalidate_all();
     }
 
+    /// The provider of that id.
+    pub(super) fn provider(&self, id: &ProviderId) -> Result<&Provider, IdentityFault> {
+        let mut all = self.providers.iter();
+        all.find(|provider| provider.rules.id == *id)
+            .ok_or(IdentityFault::UnknownIssuer)
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        self.clock.unix_seconds()
+    }
+
     async fn still_good(&self, verified: &Verified, now: i64) -> Result<bool, IdentityFault> {
         if verified.principal.expires_at() <= now {
             return Ok(false);
@@ -258,7 +269,7 @@ impl Provider {
 impl Provider {
     /// The token's claims, once its signature is found right, and the generation of
     /// the keys that it was found right with.
-    async fn check_signature<'t>(
+    pub(super) async fn check_signature<'t>(
         &self,
         token: &'t Token<'_>,
         now: i64,
