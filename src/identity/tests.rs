@@ -81,6 +81,8 @@ fn provider(change: impl FnOnce(&mut IdentityProvider)) -> IdentityProvider {
         algorithms: vec![Allowed::Es256, Allowed::EdDsa, Allowed::Rs256],
         jwks_file: None,
         jwks_url: None,
+        login: None,
+        id_jag: false,
         claims: config::Claims::default(),
     };
     change(&mut provider);
