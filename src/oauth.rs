@@ -8,11 +8,14 @@
 
 mod event;
 mod fault;
+pub mod federation;
 pub mod grants;
+pub mod local;
 mod person;
 mod redirect;
 mod request;
 mod settings;
+pub mod sign_ins;
 mod site;
 
 pub use event::Event;

@@ -14,6 +14,7 @@ pub mod embedded;
 mod error;
 pub mod listen;
 pub mod messages;
+pub mod oauth_sign_ins;
 pub mod replicas;
 mod schema;
 pub mod sessions;

@@ -107,7 +107,12 @@ mod tests {
                 &["globex", "acme"],
                 &[],
             ),
-            (&["acme"], json!(["acme", "evil", "acme"]), &["acme"], &["evil"]),
+            (
+                &["acme"],
+                json!(["acme", "evil", "acme"]),
+                &["acme"],
+                &["evil"],
+            ),
             (&[], json!(["one", "two"]), &["one", "two"], &[]),
         ];
         for (trusted, claimed, right, outside) in table {

@@ -35,14 +35,14 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Federation {
     outgoing: Arc<Outgoing>,
-    clock: SharedClockBox,
+    clock: Clocked,
     known: Cache<String, Arc<Known>>,
 }
 
 /// A clock that needs no `Debug`.
-struct SharedClockBox(SharedClock);
+struct Clocked(SharedClock);
 
-impl std::fmt::Debug for SharedClockBox {
+impl std::fmt::Debug for Clocked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Clock")
     }
@@ -115,7 +115,7 @@ impl Federation {
     pub fn new(outgoing: Arc<Outgoing>, clock: SharedClock) -> Self {
         Self {
             outgoing,
-            clock: SharedClockBox(clock),
+            clock: Clocked(clock),
             known: Cache::new(256),
         }
     }
@@ -184,7 +184,10 @@ impl Federation {
     }
 
     /// The provider's usable metadata, an hour old at most; a day while it is away.
-    async fn metadata(&self, provider: &IdentityProvider) -> Result<Arc<Metadata>, FederationFault> {
+    async fn metadata(
+        &self,
+        provider: &IdentityProvider,
+    ) -> Result<Arc<Metadata>, FederationFault> {
         let now = self.clock.0.unix_seconds();
         let known = self.known.get(&provider.issuer);
         if let Some(known) = known.as_ref().filter(|known| known.is_fresh(now)) {
@@ -194,8 +197,7 @@ impl Federation {
             Ok(metadata) => {
                 let metadata = Arc::new(metadata);
                 let known = Known::new(Arc::clone(&metadata), now);
-                self.known
-                    .insert(provider.issuer.clone(), Arc::new(known));
+                self.known.insert(provider.issuer.clone(), Arc::new(known));
                 Ok(metadata)
             }
             Err(fault) => match known.filter(|known| known.will_do(now)) {

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::Settings;
+use super::federation::Federation;
+use super::local::Passwords;
 use crate::clock::SharedClock;
 use crate::ids::ReplicaId;
 use crate::outgoing::Outgoing;
@@ -31,6 +33,9 @@ pub struct AuthorizationServer {
     pub(super) clock: SharedClock,
     pub(super) replica: ReplicaId,
     pub(super) provider_tokens: Sealer,
+    cookies: Sealer,
+    federation: Federation,
+    passwords: Passwords,
 }
 
 /// A request's view: the server, the configuration that it runs under, and the
@@ -49,6 +54,9 @@ impl AuthorizationServer {
     /// Puts it together. Nothing is read yet.
     pub fn new(parts: Parts) -> Self {
         Self {
+            cookies: parts.keys.sealer(Label::Cookie),
+            federation: Federation::new(Arc::clone(&parts.outgoing), Arc::clone(&parts.clock)),
+            passwords: Passwords::new(Arc::clone(&parts.clock)),
             provider_tokens: parts.keys.sealer(Label::UpstreamCredential),
             store: parts.store,
             outgoing: parts.outgoing,
@@ -65,6 +73,26 @@ impl AuthorizationServer {
     /// How documents are fetched.
     pub fn outgoing(&self) -> &Arc<Outgoing> {
         &self.outgoing
+    }
+
+    /// What seals the refresh tokens that identity providers gave.
+    pub(super) fn provider_tokens(&self) -> &Sealer {
+        &self.provider_tokens
+    }
+
+    /// What seals cookies and what travels in forms.
+    pub fn cookies(&self) -> &Sealer {
+        &self.cookies
+    }
+
+    /// How people sign in through identity providers.
+    pub fn federation(&self) -> &Federation {
+        &self.federation
+    }
+
+    /// How people sign in with a password.
+    pub fn passwords(&self) -> &Passwords {
+        &self.passwords
     }
 
     /// What time it is.

@@ -78,7 +78,8 @@ pub(super) fn client(
     secret: Option<&Secret<String>>,
 ) -> Result<ProviderClient, FederationFault> {
     const NO_URL: FederationFault = FederationFault::Metadata("names an endpoint that is no URL");
-    let authorization = AuthUrl::new(metadata.authorization_endpoint.clone()).map_err(|_| NO_URL)?;
+    let authorization =
+        AuthUrl::new(metadata.authorization_endpoint.clone()).map_err(|_| NO_URL)?;
     let token = TokenUrl::new(metadata.token_endpoint.clone()).map_err(|_| NO_URL)?;
     let redirect = RedirectUrl::new(redirect_uri.to_owned()).map_err(|_| NO_URL)?;
     let auth_type = if metadata.secret_in_body || secret.is_none() {
@@ -145,7 +146,11 @@ impl Federation {
         let http = self.outgoing.client(Reach::Public, TIMEOUT);
         let send = |request: HttpRequest| send(http.clone(), request);
         let token = RefreshToken::new(refresh_token.expose().clone());
-        match client.exchange_refresh_token(&token).request_async(&send).await {
+        match client
+            .exchange_refresh_token(&token)
+            .request_async(&send)
+            .await
+        {
             Ok(answer) => Ok(tokens_of(&answer)),
             // Only this says something of the person; the others say something of us.
             Err(RequestTokenError::ServerResponse(said))
@@ -220,7 +225,9 @@ fn fault_of(error: RequestTokenError<OutgoingFault, BasicErrorResponse>) -> Fede
             FederationFault::Refused(said.error().as_ref().chars().take(40).collect())
         }
         RequestTokenError::Request(fault) => FederationFault::Outgoing(fault),
-        RequestTokenError::Parse(..) => FederationFault::Answer("something that is no token answer"),
+        RequestTokenError::Parse(..) => {
+            FederationFault::Answer("something that is no token answer")
+        }
         RequestTokenError::Other(_) => FederationFault::Answer("nothing that can be read"),
     }
 }

@@ -139,7 +139,11 @@ mod tests {
             ("iss", None, Err(Issuer)),
             ("aud", some(json!(["toolgate"])), Ok(())),
             ("aud", some(json!(["toolgate", "x"])), Err(AuthorizedParty)),
-            ("aud", some(json!("https://gw.example.com/mcp")), Err(Audience)),
+            (
+                "aud",
+                some(json!("https://gw.example.com/mcp")),
+                Err(Audience),
+            ),
             ("aud", some(json!([])), Err(Audience)),
             ("aud", None, Err(Audience)),
             ("azp", some(json!("toolgate")), Ok(())),
