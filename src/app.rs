@@ -28,6 +28,7 @@ use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps, Ticks};
 use crate::mcp::{self, Relay, Sessions};
+use crate::oauth::{self, AuthorizationServer};
 use crate::outgoing::Outgoing;
 use crate::pipeline::Pipeline;
 use crate::sanitize::Sanitizer;
@@ -65,6 +66,7 @@ pub(crate) struct App {
     pub(crate) streams: Arc<StreamCaps>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) server: Arc<mcp::Server>,
+    pub(crate) oauth: Arc<AuthorizationServer>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) current: Arc<ArcSwap<Snapshot>>,
     pub(crate) epoch: watch::Sender<u64>,
@@ -142,6 +144,8 @@ impl Running {
             current: Arc::clone(&app.current),
             epoch: app.epoch.subscribe(),
             server: Arc::clone(&app.server),
+            catalog: Arc::clone(&app.catalog),
+            oauth: Arc::clone(&app.oauth),
             metrics: Arc::clone(&app.metrics),
         };
         let closing = app.lifecycle.listeners.clone();
@@ -223,6 +227,13 @@ impl App {
             page_size: config.server.page_size,
             closing: lifecycle.streams.clone(),
         });
+        let oauth = Arc::new(AuthorizationServer::new(oauth::Parts {
+            store: store.clone(),
+            outgoing: Arc::clone(&outgoing),
+            clock: Arc::clone(&clock),
+            replica: id,
+            keys,
+        }));
         Ok(Self {
             id,
             loaded,
@@ -234,6 +245,7 @@ impl App {
             streams,
             catalog,
             server: Arc::new(server),
+            oauth,
             metrics,
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             epoch: watch::channel(0).0,

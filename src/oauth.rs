@@ -6,6 +6,7 @@
 //! commits the [`Event`]s that rules return. How a person is found out is for
 //! `login`; who a bearer token speaks for is for `identity`.
 
+pub mod account;
 mod event;
 mod fault;
 pub mod federation;

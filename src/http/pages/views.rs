@@ -219,7 +219,12 @@ impl ScopeView {
 
 impl Offer {
     pub(in crate::http) fn tools_in_words(&self) -> String {
-        let named: Vec<&str> = self.tools.iter().take(MAX_TOOLS).map(String::as_str).collect();
+        let named: Vec<&str> = self
+            .tools
+            .iter()
+            .take(MAX_TOOLS)
+            .map(String::as_str)
+            .collect();
         let more = self.tools.len() - named.len();
         let named = named.join(", ");
         if more == 0 {
@@ -232,14 +237,22 @@ impl Offer {
 
 impl Moment {
     pub(in crate::http) fn of(at: OffsetDateTime, now: OffsetDateTime) -> Self {
-        let machine = at.format(format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z"));
-        let day = at.format(format_description!("[day padding:none] [month repr:long] [year]"));
+        let machine = at.format(format_description!(
+            "[year]-[month]-[day]T[hour]:[minute]:[second]Z"
+        ));
+        let day = at.format(format_description!(
+            "[day padding:none] [month repr:long] [year]"
+        ));
         let passed = now - at;
         let count = |count: i64, one: &str| {
             let s = if count == 1 { "" } else { "s" };
             format!("{count} {one}{s} ago")
         };
-        let words = match (passed.whole_minutes(), passed.whole_hours(), passed.whole_days()) {
+        let words = match (
+            passed.whole_minutes(),
+            passed.whole_hours(),
+            passed.whole_days(),
+        ) {
             (..=0, _, _) => "just now".to_owned(),
             (minutes, 0, _) => count(minutes, "minute"),
             (_, hours, 0) => count(hours, "hour"),
@@ -311,7 +324,9 @@ mod tests {
             flow: "\"><img>".to_owned(),
         };
         let html = page.render().unwrap();
-        for bad in ["<script", "<b>", "<i>", "<u>", "<img", "\u{202e}", "\u{200b}"] {
+        for bad in [
+            "<script", "<b>", "<i>", "<u>", "<img", "\u{202e}", "\u{200b}",
+        ] {
             assert!(!html.contains(bad), "{bad}");
         }
         assert!(html.contains("&#60;script&#62;alert(1)"));
