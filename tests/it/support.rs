@@ -31,6 +31,7 @@ pub(crate) mod real;
 pub(crate) mod scripted;
 pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod sign_in;
 pub(crate) mod sse;
 pub(crate) mod tool_server;
 pub(crate) mod upstream;
