@@ -38,6 +38,7 @@ use crate::seal::{Keys, Label};
 use crate::store::Store;
 use crate::telemetry::{self, metrics::Metrics};
 
+pub(crate) use authorize::Authorization;
 pub use database::migrate;
 pub(crate) use database::reader;
 pub use explain::explain;

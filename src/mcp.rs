@@ -65,7 +65,12 @@ pub struct Inbound {
     pub accept: Accept,
     /// Bumped when the configuration changes.
     pub epoch: tokio::sync::watch::Receiver<u64>,
+    /// Extensions of the protocol that hold for how callers are authorized.
+    pub extensions: Extensions,
 }
+
+/// Names of extensions of the protocol.
+pub type Extensions = &'static [&'static str];
 
 impl Inbound {
     /// The same request's surroundings once more, for another member of a batch.
@@ -79,6 +84,7 @@ impl Inbound {
             headers: self.headers.clone(),
             accept: self.accept,
             epoch: self.epoch.clone(),
+            extensions: self.extensions,
         }
     }
 }

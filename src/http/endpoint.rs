@@ -182,6 +182,7 @@ impl Site {
             headers: mcp_headers(headers),
             accept,
             epoch: self.edge.epoch.clone(),
+            extensions: self.snapshot.oauth.extensions(),
         }
     }
 

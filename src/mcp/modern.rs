@@ -13,7 +13,7 @@ use crate::protocol::{Era, Json, Request, RequestMeta, Version, codes, meta};
 
 use super::answers::{self, Reply};
 use super::call::{self, Caller};
-use super::{Answer, Inbound, McpHeaders, SERVER_NAME, Server, era, listen, lists};
+use super::{Answer, Extensions, Inbound, McpHeaders, SERVER_NAME, Server, era, listen, lists};
 
 /// Answers one modern request.
 pub(super) async fn request(
@@ -38,7 +38,9 @@ pub(super) async fn request(
             };
             call::post(server, inbound, request, meta, caller, complete).await
         }
-        "server/discover" => browse(server, &inbound, &request, |_| Ok(discover())),
+        "server/discover" => browse(server, &inbound, &request, |_| {
+            Ok(discover(inbound.extensions))
+        }),
         "tools/list" => browse(server, &inbound, &request, |server| {
             lists::tools(server, &inbound.context, &request, version)
         }),
@@ -253,16 +255,22 @@ pub(super) fn server_info() -> Json {
         .build()
 }
 
-fn discover() -> Json {
+fn discover(extensions: Extensions) -> Json {
     let versions: Vec<Json> = Version::ALL
         .iter()
         .map(|version| Json::from_text(version.as_str()))
         .collect();
     let tools = ObjectBuilder::new().boolean("listChanged", true).build();
-    let capabilities = ObjectBuilder::new()
+    let mut capabilities = ObjectBuilder::new()
         .json("tools", &tools)
-        .json("logging", &Json::empty_object())
-        .build();
+        .json("logging", &Json::empty_object());
+    if !extensions.is_empty() {
+        let named = extensions.iter().fold(ObjectBuilder::new(), |named, name| {
+            named.json(name, &Json::empty_object())
+        });
+        capabilities = capabilities.json("extensions", &named.build());
+    }
+    let capabilities = capabilities.build();
     complete(
         ObjectBuilder::new()
             .json(

@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use super::machines::JWT_BEARER;
-use super::{OFFLINE_ACCESS, Site};
-use crate::config::{Client, ClientGrant};
+use super::{OFFLINE_ACCESS, Settings, Site};
+use crate::config::ClientGrant;
 
 /// The MCP extension of machines.
 const CLIENT_CREDENTIALS_EXTENSION: &str = "io.modelcontextprotocol/oauth-client-credentials";
@@ -18,23 +18,15 @@ impl Site<'_> {
     /// The metadata document.
     pub fn metadata(&self) -> String {
         let registration = &self.settings.server.registration;
-        let any = |grant| self.clients().any(|client: &Client| client.may(grant));
+        let (machines, id_jag) = self.settings.without_people();
         let mut grants = vec!["authorization_code", "refresh_token"];
-        let mut extensions = Vec::new();
-        if any(ClientGrant::ClientCredentials) {
+        if machines {
             grants.push("client_credentials");
-            extensions.push(CLIENT_CREDENTIALS_EXTENSION);
         }
-        let id_jag = any(ClientGrant::JwtBearer)
-            && self
-                .settings
-                .providers
-                .values()
-                .any(|provider| provider.id_jag);
         if id_jag {
             grants.push(JWT_BEARER);
-            extensions.push(ENTERPRISE_EXTENSION);
         }
+        let extensions = self.settings.extensions();
         let methods = [
             "none",
             "client_secret_basic",
@@ -94,8 +86,26 @@ impl Site<'_> {
         }
         document.to_string()
     }
+}
 
-    fn clients(&self) -> impl Iterator<Item = &Client> {
-        self.settings.clients.values().map(|client| &client.config)
+impl Settings {
+    /// The MCP extensions that hold here; `server/discover` names them too.
+    pub fn extensions(&self) -> &'static [&'static str] {
+        match (self.server.enabled, self.without_people()) {
+            (false, _) | (true, (false, false)) => &[],
+            (true, (true, false)) => &[CLIENT_CREDENTIALS_EXTENSION],
+            (true, (false, true)) => &[ENTERPRISE_EXTENSION],
+            (true, (true, true)) => &[CLIENT_CREDENTIALS_EXTENSION, ENTERPRISE_EXTENSION],
+        }
+    }
+
+    /// Whether machines get tokens for themselves, and clients for assertions.
+    fn without_people(&self) -> (bool, bool) {
+        let any = |grant| self.clients.values().any(|client| client.config.may(grant));
+        let trusted = self.providers.values().any(|provider| provider.id_jag);
+        (
+            any(ClientGrant::ClientCredentials),
+            any(ClientGrant::JwtBearer) && trusted,
+        )
     }
 }

@@ -25,6 +25,7 @@ pub(crate) mod idp;
 pub(crate) mod keeper;
 pub(crate) mod keys;
 pub(crate) mod login_idp;
+pub(crate) mod oauth;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod real;

@@ -293,6 +293,18 @@ impl Ask {
         self
     }
 
+    /// Without a parameter.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.parameters.retain(|(known, _)| known != name);
+        self
+    }
+
+    /// With a parameter beside what there is of that name.
+    pub(crate) fn and(mut self, name: &str, value: &str) -> Self {
+        self.parameters.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
     /// The address.
     pub(crate) fn url(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());

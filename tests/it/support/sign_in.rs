@@ -20,7 +20,12 @@ const OUT: [&str; 2] = ["http://127.0.0.1:1/", "https://app.example.com/"];
 /// A server with the authorization server, two apps and local users: alice of acme,
 /// bob of globex, carol of both.
 pub(crate) async fn local() -> Gateway {
-    setup().await.yaml(&users().to_string()).start().await
+    local_setup().await.start().await
+}
+
+/// The same, for more to be laid over it.
+pub(crate) async fn local_setup() -> Setup {
+    setup().await.yaml(&users().to_string())
 }
 
 /// The same over an identity provider of acme instead of local users.
