@@ -23,7 +23,8 @@ use crate::tenancy::{self, TenantContext};
 use super::base::{metadata_url, resource};
 use super::bearer::{self, Challenge};
 use super::edge::CallerAddress;
-use super::{Edge, Snapshot, sse};
+use super::media::{accept, is_json};
+use super::{Edge, Snapshot, revoked, sse};
 
 /// The methods of the endpoint.
 const ALLOW: &str = "POST, GET, DELETE";
@@ -31,8 +32,6 @@ const ALLOW: &str = "POST, GET, DELETE";
 const DRAINED: usize = 16 << 20;
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
-/// How long a stream whose token was revoked may take to end by itself.
-const FAREWELL: Duration = Duration::from_millis(200);
 
 /// `/mcp`
 pub(super) async fn root(
@@ -231,25 +230,11 @@ impl Site {
         let keep_alive = self.snapshot.config.server.keep_alive.0;
         match answer {
             Answer::Stream(messages) => {
-                let revoked = self.revoked(Arc::clone(principal));
+                let (own, epoch) = (&self.edge.own_tokens, &self.edge.epoch);
+                let revoked = revoked::ending(own, epoch, Arc::clone(principal));
                 sse::response(Box::pin(messages.take_until(revoked)), keep_alive)
             }
             Answer::Reply(reply) => self.reply(reply, accept),
-        }
-    }
-
-    /// Ends when the caller's token is good no more, and streams that can say so had
-    /// a moment to.
-    fn revoked(&self, principal: Arc<Principal>) -> impl Future<Output = ()> + use<> {
-        let own = Arc::clone(&self.edge.own_tokens);
-        let mut epoch = self.edge.epoch.clone();
-        async move {
-            while !own.is_revoked(&principal) {
-                if epoch.changed().await.is_err() {
-                    std::future::pending::<()>().await;
-                }
-            }
-            tokio::time::sleep(FAREWELL).await;
         }
     }
 
@@ -359,52 +344,6 @@ fn keys_unavailable() -> Response {
         (header::CONTENT_TYPE, "application/json"),
     ];
     (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
-    kind.split(';')
-        .next()
-        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
-/// Which of the two media types are acceptable (RFC 9110 §12.5.1). No `Accept` takes anything.
-fn accept(headers: &HeaderMap) -> Accept {
-    let mut accept = Accept {
-        json: false,
-        stream: false,
-    };
-    let mut given = false;
-    for range in headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-    {
-        given = true;
-        let mut parts = range.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let refused = parts.any(|part| {
-            part.strip_prefix("q=")
-                .is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
-        });
-        if refused {
-            continue;
-        }
-        accept.json |= matches!(kind.as_str(), "*/*" | "application/*" | "application/json");
-        accept.stream |= matches!(kind.as_str(), "*/*" | "text/*" | "text/event-stream");
-    }
-    if given {
-        accept
-    } else {
-        Accept {
-            json: true,
-            stream: true,
-        }
-    }
 }
 
 fn mcp_headers(headers: &HeaderMap) -> McpHeaders {

@@ -10,7 +10,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::claims::ProviderRules;
-use super::{IdentityFault, Principal};
+use super::{Identity, IdentityFault, Principal};
 use crate::clock::SharedClock;
 use crate::config;
 use crate::ids::ProviderId;
@@ -254,6 +254,25 @@ pub struct Signed {
     pub typ: Option<String>,
     /// Its claims.
     pub claims: crate::jose::Claims,
+}
+
+impl Identity {
+    /// The claims of a token that a configured provider signed: an assertion. What it
+    /// says is for the caller to judge.
+    ///
+    /// # Errors
+    /// [`IdentityFault`]
+    pub async fn signed(&self, token: &str) -> Result<Signed, IdentityFault> {
+        let token = Token::parse(token)?;
+        let now = self.now();
+        let (_, provider) = self.of_issuer(&token)?;
+        let (claims, _) = provider.check_signature(&token, now).await?;
+        Ok(Signed {
+            provider: provider.rules.id.clone(),
+            typ: token.header().typ.clone(),
+            claims: claims.clone(),
+        })
+    }
 }
 
 /// The built-in issuer as an endpoint sees it.

@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use super::claims::ProviderRules;
 use super::keys::{KeyTimings, ProviderKeys};
-use super::own::{OwnIssuer, Signed};
+use super::own::OwnIssuer;
 use super::principal::digest;
 use super::source::Source;
 use super::{IdentityFault, Principal};
@@ -200,26 +200,9 @@ impl Identity {
         Ok(principal)
     }
 
-    /// The claims of a token that a configured provider signed: an assertion. What it
-    /// says is for the caller to judge.
-    ///
-    /// # Errors
-    /// [`IdentityFault`]
-    pub async fn signed(&self, token: &str) -> Result<Signed, IdentityFault> {
-        let token = Token::parse(token)?;
-        let now = self.clock.unix_seconds();
-        let (_, provider) = self.of_issuer(&token)?;
-        let (claims, _) = provider.check_signature(&token, now).await?;
-        Ok(Signed {
-            provider: provider.rules.id.clone(),
-            typ: token.header().typ.clone(),
-            claims: claims.clone(),
-        })
-    }
-
     /// The provider that a token's `iss` names. One that is not configured costs no
     /// key and no signature check.
-    fn of_issuer(&self, token: &Token<'_>) -> Result<(usize, &Provider), IdentityFault> {
+    pub(super) fn of_issuer(&self, token: &Token<'_>) -> Result<(usize, &Provider), IdentityFault> {
         token
             .unverified_issuer()
             .and_then(|issuer| self.by_issuer.get(issuer))

@@ -12,20 +12,20 @@ pub(super) struct Bucket(Mutex<Option<Level>>);
 
 #[derive(Clone, Copy, Debug)]
 struct Level {
-    /// Millionths of a token.
+    /// Billionths of a token.
     tokens: u64,
     /// Milliseconds of the clock.
     at: i64,
 }
 
-const WHOLE: u64 = 1_000_000;
+const WHOLE: u64 = 1_000_000_000;
 
 impl Bucket {
     /// Takes one token, or says how long until there is one.
     pub(super) fn take(&self, limits: &config::Bucket, now: i64) -> Result<(), Duration> {
         let full = u64::from(limits.burst.unwrap_or(limits.rate.count).max(1)) * WHOLE;
         let per = u64::try_from(limits.rate.per.as_millis()).unwrap_or(u64::MAX);
-        // Millionths that come in a millisecond; a rate is at least one an hour.
+        // Billionths that come in a millisecond; a rate is at least one an hour.
         let speed = (u64::from(limits.rate.count) * WHOLE / per.max(1)).max(1);
         let mut level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = level.map_or(full, |level| {

@@ -1,7 +1,7 @@
 //! What the authorization server says of itself (RFC 8414 §2, OpenID Connect Discovery
 //! §3). One text for every place that it is served from.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::machines::JWT_BEARER;
 use super::{OFFLINE_ACCESS, Settings, Site};
@@ -26,13 +26,6 @@ impl Site<'_> {
         if id_jag {
             grants.push(JWT_BEARER);
         }
-        let extensions = self.settings.extensions();
-        let methods = [
-            "none",
-            "client_secret_basic",
-            "client_secret_post",
-            "private_key_jwt",
-        ];
         let scopes: Vec<&str> = self
             .settings
             .scopes
@@ -53,10 +46,6 @@ impl Site<'_> {
             "grant_types_supported": grants,
             "subject_types_supported": ["public"],
             "id_token_signing_alg_values_supported": ["ES256"],
-            "token_endpoint_auth_methods_supported": methods,
-            "token_endpoint_auth_signing_alg_values_supported": ["ES256", "RS256", "EdDSA"],
-            "revocation_endpoint_auth_methods_supported": methods,
-            "introspection_endpoint_auth_methods_supported": methods.get(1..).unwrap_or_default(),
             "code_challenge_methods_supported": ["S256"],
             "authorization_response_iss_parameter_supported": true,
             "client_id_metadata_document_supported": registration.metadata_documents,
@@ -65,26 +54,47 @@ impl Site<'_> {
             "request_uri_parameter_supported": false,
         });
         if let Some(members) = document.as_object_mut() {
-            let mut put = |name: &str, value: Value| {
-                members.insert(name.to_owned(), value);
-            };
-            if registration.dynamic {
-                put(
-                    "registration_endpoint",
-                    self.endpoint("/oauth/register").into(),
-                );
-            }
-            if id_jag {
-                put(
-                    "authorization_grant_profiles_supported",
-                    json!([ID_JAG_PROFILE]),
-                );
-            }
-            if !extensions.is_empty() {
-                put("mcp_extensions_supported", json!(extensions));
-            }
+            self.put_what_varies(members, id_jag);
         }
         document.to_string()
+    }
+
+    /// How clients prove who they are, and what is there only where it is configured.
+    fn put_what_varies(&self, members: &mut Map<String, Value>, id_jag: bool) {
+        let mut put = |name: &str, value: Value| {
+            members.insert(name.to_owned(), value);
+        };
+        let proofs = [
+            "client_secret_basic",
+            "client_secret_post",
+            "private_key_jwt",
+        ];
+        let methods: Vec<&str> = ["none"].into_iter().chain(proofs).collect();
+        put("token_endpoint_auth_methods_supported", json!(methods));
+        put("revocation_endpoint_auth_methods_supported", json!(methods));
+        put(
+            "introspection_endpoint_auth_methods_supported",
+            json!(proofs),
+        );
+        let algorithms = json!(["ES256", "RS256", "EdDSA"]);
+        put(
+            "token_endpoint_auth_signing_alg_values_supported",
+            algorithms,
+        );
+        if self.settings.server.registration.dynamic {
+            put(
+                "registration_endpoint",
+                self.endpoint("/oauth/register").into(),
+            );
+        }
+        if id_jag {
+            let profiles = json!([ID_JAG_PROFILE]);
+            put("authorization_grant_profiles_supported", profiles);
+        }
+        let extensions = self.settings.extensions();
+        if !extensions.is_empty() {
+            put("mcp_extensions_supported", json!(extensions));
+        }
     }
 }
 

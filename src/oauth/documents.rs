@@ -183,6 +183,23 @@ impl Site<'_> {
         }
     }
 
+    /// What the client calls itself, or its host.
+    fn document_name(&self, id: &str, name: Option<&str>) -> Result<String, DocumentFault> {
+        let name = text::label(name.unwrap_or_default());
+        let name = if name.is_empty() {
+            redirect::shown_host(id)
+        } else {
+            name
+        };
+        let allowed = &self.settings.server.registration.allow_names;
+        if !redirect::is_name_listed(&name, allowed) {
+            return Err(DocumentFault::Refused(
+                "has a client_name that is not allowed here",
+            ));
+        }
+        Ok(name)
+    }
+
     fn client_of(&self, id: &str, text: &str) -> Result<Client, DocumentFault> {
         let document: Document =
             serde_json::from_str(text).map_err(|_| DocumentFault::Malformed)?;
@@ -218,15 +235,7 @@ impl Site<'_> {
         if redirect_uris.is_empty() {
             return Err(refused("has no redirect_uris that are accepted here"));
         }
-        let name = text::label(document.client_name.as_deref().unwrap_or_default());
-        let name = if name.is_empty() {
-            redirect::shown_host(id)
-        } else {
-            name
-        };
-        if !redirect::is_name_listed(&name, &registration.allow_names) {
-            return Err(refused("has a client_name that is not allowed here"));
-        }
+        let name = self.document_name(id, document.client_name.as_deref())?;
         Ok(Client {
             id: ClientId::new(id),
             name,
@@ -284,9 +293,10 @@ fn is_document_url(id: &str) -> bool {
     if redirect::redirect_kind(id, &[]) != Some(redirect::RedirectKind::Https) {
         return false;
     }
-    let path = id
-        .get("https://".len()..)
-        .and_then(|rest| rest.find('/').and_then(|at| rest.get(at..)));
+    let rest = id.get("https://".len()..).unwrap_or_default();
+    // A slash behind a question mark is no path.
+    let path = rest.find(['/', '?']).and_then(|at| rest.get(at..));
+    let path = path.filter(|path| path.starts_with('/'));
     let Some(path) = path.filter(|path| path.len() > 1) else {
         return false;
     };

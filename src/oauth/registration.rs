@@ -221,21 +221,10 @@ fn judge(metadata: &Value, rules: &config::Registration) -> Result<Wanted, Regis
             "the operator of this server does not allow clients of this client_name",
         ));
     }
-    let method = match text(
+    let method = method(text(
         "token_endpoint_auth_method",
         "token_endpoint_auth_method must be a string",
-    )? {
-        // RFC 7591 §2
-        None | Some("client_secret_basic") => "client_secret_basic",
-        Some("client_secret_post") => "client_secret_post",
-        Some("none") => "none",
-        Some("private_key_jwt") => "private_key_jwt",
-        Some(_) => {
-            return Err(Metadata(
-                "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
-            ));
-        }
-    };
+    )?)?;
     let (jwks, jwks_uri) = if method == "private_key_jwt" {
         keys(
             metadata.get("jwks"),
@@ -262,6 +251,19 @@ fn judge(metadata: &Value, rules: &config::Registration) -> Result<Wanted, Regis
         jwks_uri,
         echoed,
     })
+}
+
+fn method(asked: Option<&str>) -> Result<&'static str, RegistrationFault> {
+    match asked {
+        // RFC 7591 §2
+        None | Some("client_secret_basic") => Ok("client_secret_basic"),
+        Some("client_secret_post") => Ok("client_secret_post"),
+        Some("none") => Ok("none"),
+        Some("private_key_jwt") => Ok("private_key_jwt"),
+        Some(_) => Err(RegistrationFault::Metadata(
+            "token_endpoint_auth_method must be none, client_secret_basic, client_secret_post or private_key_jwt",
+        )),
+    }
 }
 
 fn redirects(

@@ -124,3 +124,108 @@ impl Store {
         Ok(lease.settle(outcome)?.rows_affected())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use time::Duration;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::store::oauth_families::NewFamily;
+    use crate::store::oauth_grants::Grant;
+    use crate::store::testing::{database, now};
+
+    fn client(id: &str) -> RegisteredClient {
+        RegisteredClient {
+            client_id: id.to_owned(),
+            name: "App".to_owned(),
+            redirect_uris: vec!["http://127.0.0.1/cb".to_owned()],
+            auth_method: "none".to_owned(),
+            secret_digest: None,
+            jwks: None,
+            jwks_uri: None,
+            registered_at: now() - Duration::days(2),
+            used_at: None,
+        }
+    }
+
+    fn grant(client: &str, family_ends: OffsetDateTime) -> (Grant, NewFamily) {
+        let grant = Grant {
+            grant_id: Uuid::from_u128(1),
+            tenant: "acme".to_owned(),
+            subject: "s".to_owned(),
+            client_id: client.to_owned(),
+            client_name: "App".to_owned(),
+            redirect_uri: "http://127.0.0.1/cb".to_owned(),
+            scopes: vec!["mcp".to_owned()],
+            remembered: false,
+            provider: "users".to_owned(),
+            provider_issuer: "i".to_owned(),
+            provider_subject: "p".to_owned(),
+            provider_token: None,
+            person_name: None,
+            person_email: None,
+            created_at: now(),
+            used_at: now(),
+            checked_at: now(),
+        };
+        let family = NewFamily {
+            family_id: Uuid::from_u128(2),
+            code_digest: vec![1; 32],
+            code_expires_at: family_ends,
+            code_challenge: "c".to_owned(),
+            redirect_uri: "http://127.0.0.1/cb".to_owned(),
+            resource: "r".to_owned(),
+            scopes: vec!["mcp".to_owned()],
+            roles: Vec::new(),
+            ends_at: family_ends,
+        };
+        (grant, family)
+    }
+
+    #[tokio::test]
+    async fn unused_clients_go_and_one_with_a_live_grant_never_does() {
+        let store = database().await.store;
+        for id in ["idle", "signed-in", "fresh"] {
+            assert!(store.insert_oauth_client(&client(id), 3).await.unwrap());
+        }
+        assert!(
+            !store.insert_oauth_client(&client("more"), 3).await.unwrap(),
+            "the house is full"
+        );
+        store
+            .update_oauth_client_used("fresh", now())
+            .await
+            .unwrap();
+        let soon = now() + Duration::seconds(60);
+        let (grant, family) = grant("signed-in", soon);
+        store.insert_grant(&grant, &family).await.unwrap();
+        let since = now() - Duration::days(1);
+        assert_eq!(store.delete_unused_oauth_clients(since).await.unwrap(), 1);
+        assert!(store.find_oauth_client("idle").await.unwrap().is_none());
+        assert!(
+            store
+                .find_oauth_client("signed-in")
+                .await
+                .unwrap()
+                .is_some()
+        );
+
+        // Once its code has lapsed and nothing remembers it, it goes as well.
+        let later = soon + Duration::seconds(1);
+        assert_eq!(store.delete_expired_families(later).await.unwrap(), 1);
+        assert_eq!(store.delete_idle_grants(since).await.unwrap(), 1);
+        assert_eq!(store.delete_unused_oauth_clients(since).await.unwrap(), 1);
+        assert!(store.find_oauth_client("fresh").await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn an_assertion_is_used_once_and_forgotten_when_it_has_expired() {
+        let store = database().await.store;
+        let until = now() + Duration::minutes(1);
+        assert!(store.insert_assertion(&[1; 32], until).await.unwrap());
+        assert!(!store.insert_assertion(&[1; 32], until).await.unwrap());
+        assert_eq!(store.delete_expired_revocations(now()).await.unwrap(), 0);
+        assert_eq!(store.delete_expired_revocations(until).await.unwrap(), 1);
+    }
+}

@@ -9,7 +9,9 @@ const OAUTH: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
 async fn get(gateway: &Gateway, path: &str) -> super::support::browser::Page {
-    Browser::new().get(&format!("{}{path}", gateway.url())).await
+    Browser::new()
+        .get(&format!("{}{path}", gateway.url()))
+        .await
 }
 
 #[tokio::test]
@@ -38,14 +40,27 @@ async fn documents_agree_and_every_url_of_theirs_is_answered() {
     for (member, value) in [
         ("code_challenge_methods_supported", json!(["S256"])),
         ("response_types_supported", json!(["code"])),
-        ("authorization_response_iss_parameter_supported", json!(true)),
+        (
+            "authorization_response_iss_parameter_supported",
+            json!(true),
+        ),
         ("client_id_metadata_document_supported", json!(true)),
-        ("scopes_supported", json!(["mcp", "echo.use", "offline_access"])),
-        ("grant_types_supported", json!(["authorization_code", "refresh_token"])),
+        (
+            "scopes_supported",
+            json!(["mcp", "echo.use", "offline_access"]),
+        ),
+        (
+            "grant_types_supported",
+            json!(["authorization_code", "refresh_token"]),
+        ),
     ] {
         assert_eq!(metadata[member], value, "{member}");
     }
-    for path in ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/mcp", "/.well-known/oauth-protected-resource/t/acme/mcp"] {
+    for path in [
+        "/.well-known/oauth-protected-resource",
+        "/.well-known/oauth-protected-resource/mcp",
+        "/.well-known/oauth-protected-resource/t/acme/mcp",
+    ] {
         let document = body(&get(&gateway, path).await);
         assert_eq!(document["authorization_servers"][0], issuer, "{path}");
         assert!(!document.to_string().contains("offline_access"), "{path}");
@@ -67,7 +82,11 @@ async fn suffixed_documents_exist_only_for_the_path_of_the_public_url() {
     let gateway = local().await;
     for path in ["/mcp", "/t/acme/mcp", "/x"] {
         for document in [OAUTH, OPENID] {
-            assert_eq!(get(&gateway, &format!("{document}{path}")).await.status, 404, "{document}{path}");
+            assert_eq!(
+                get(&gateway, &format!("{document}{path}")).await.status,
+                404,
+                "{document}{path}"
+            );
         }
     }
     let port = super::support::process::free_port();
@@ -91,19 +110,30 @@ async fn without_the_authorization_server_none_of_it_is_there() {
         assert_eq!(get(&gateway, path).await.status, 404, "{path}");
     }
     let document = body(&get(&gateway, "/.well-known/oauth-protected-resource").await);
-    assert_eq!(document["authorization_servers"], json!(["https://idp.example.com"]));
+    assert_eq!(
+        document["authorization_servers"],
+        json!(["https://idp.example.com"])
+    );
 }
 
 #[tokio::test]
-async fn pages_of_other_sites_may_read_metadata_and_allowed_ones_may_call_but_nobody_frames_a_sign_in() {
-    let gateway = setup().await.yaml(r#"server: { allowed_origins: ["https://app.example.com"] }"#).start().await;
+async fn pages_of_other_sites_may_read_metadata_and_allowed_ones_may_call_but_nobody_frames_a_sign_in()
+ {
+    let gateway = setup()
+        .await
+        .yaml(r#"server: { allowed_origins: ["https://app.example.com"] }"#)
+        .start()
+        .await;
     let preflight = async |path: &str, origin: &str| {
         let answer = gateway
             .http()
             .request(reqwest::Method::OPTIONS, format!("{}{path}", gateway.url()))
             .header("origin", origin)
             .header("access-control-request-method", "POST")
-            .header("access-control-request-headers", "content-type, authorization")
+            .header(
+                "access-control-request-headers",
+                "content-type, authorization",
+            )
             .send()
             .await
             .unwrap();
@@ -113,8 +143,16 @@ async fn pages_of_other_sites_may_read_metadata_and_allowed_ones_may_call_but_no
     for (path, origin, allowed) in [
         ("/oauth/jwks", "https://any.example", Some("*")),
         (OAUTH, "https://any.example", Some("*")),
-        ("/oauth/token", "https://app.example.com", Some("https://app.example.com")),
-        ("/oauth/register", "https://app.example.com", Some("https://app.example.com")),
+        (
+            "/oauth/token",
+            "https://app.example.com",
+            Some("https://app.example.com"),
+        ),
+        (
+            "/oauth/register",
+            "https://app.example.com",
+            Some("https://app.example.com"),
+        ),
         ("/oauth/token", "https://any.example", None),
         ("/oauth/register", "https://any.example", None),
         ("/oauth/authorize", "https://app.example.com", None),
@@ -122,7 +160,11 @@ async fn pages_of_other_sites_may_read_metadata_and_allowed_ones_may_call_but_no
         ("/oauth/consent", "https://app.example.com", None),
         ("/account", "https://app.example.com", None),
     ] {
-        assert_eq!(preflight(path, origin).await.as_deref(), allowed, "{path} {origin}");
+        assert_eq!(
+            preflight(path, origin).await.as_deref(),
+            allowed,
+            "{path} {origin}"
+        );
     }
 }
 
@@ -133,7 +175,15 @@ async fn keys_are_published_without_their_private_part() {
     let keys = keys["keys"].as_array().unwrap();
     assert_eq!(keys.len(), 1, "{keys:?}");
     for key in keys {
-        assert_eq!((&key["kty"], &key["crv"], &key["alg"], &key["use"]), (&json!("EC"), &json!("P-256"), &json!("ES256"), &json!("sig")));
+        assert_eq!(
+            (&key["kty"], &key["crv"], &key["alg"], &key["use"]),
+            (
+                &json!("EC"),
+                &json!("P-256"),
+                &json!("ES256"),
+                &json!("sig")
+            )
+        );
         for private in ["d", "k", "p", "q"] {
             assert!(key.get(private).is_none(), "{key}");
         }

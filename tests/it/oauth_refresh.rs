@@ -26,12 +26,18 @@ async fn a_used_token_gives_the_newest_one_again_within_the_window() {
     assert_ne!(text(&second, "refresh_token"), token, "it rotates");
     assert_ne!(text(&second, "access_token"), text(&first, "access_token"));
     let again = body(&refresh(&replica, "desk", token, &[]).await);
-    assert_eq!(text(&again, "refresh_token"), text(&second, "refresh_token"));
+    assert_eq!(
+        text(&again, "refresh_token"),
+        text(&second, "refresh_token")
+    );
     let third = body(&refresh(&replica, "desk", text(&second, "refresh_token"), &[]).await);
     // The first is still in its window: it leads to the newest of all.
     let late = body(&refresh(&gateway, "desk", token, &[]).await);
     assert_eq!(text(&late, "refresh_token"), text(&third, "refresh_token"));
-    assert_eq!(status_at(&gateway, "/mcp", text(&late, "access_token")).await, 200);
+    assert_eq!(
+        status_at(&gateway, "/mcp", text(&late, "access_token")).await,
+        200
+    );
 }
 
 #[tokio::test]
@@ -56,7 +62,12 @@ async fn after_the_window_a_used_token_ends_its_family_everywhere() {
         .await;
     }
     // Another sign-in of the same person through the same client goes on.
-    assert_eq!(refresh(&gateway, "desk", text(&other, "refresh_token"), &[]).await.status, 200);
+    assert_eq!(
+        refresh(&gateway, "desk", text(&other, "refresh_token"), &[])
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -77,7 +88,14 @@ async fn parallel_refreshes_over_two_replicas_log_nobody_out() {
     let replica = gateway.replica().await;
     let mut token = text(&alice(&gateway).await, "refresh_token").to_owned();
     for _ in 0..3 {
-        let tries = (0..12).map(|n| refresh(if n % 2 == 0 { &gateway } else { &replica }, "desk", &token, &[]));
+        let tries = (0..12).map(|n| {
+            refresh(
+                if n % 2 == 0 { &gateway } else { &replica },
+                "desk",
+                &token,
+                &[],
+            )
+        });
         let pages = futures_util::future::join_all(tries).await;
         let all: Vec<String> = pages
             .iter()
@@ -86,7 +104,10 @@ async fn parallel_refreshes_over_two_replicas_log_nobody_out() {
                 text(&body(page), "refresh_token").to_owned()
             })
             .collect();
-        assert!(all.iter().all(|one| *one == all[0]), "all get the same next one");
+        assert!(
+            all.iter().all(|one| *one == all[0]),
+            "all get the same next one"
+        );
         assert_ne!(all[0], token);
         token.clone_from(&all[0]);
     }
@@ -99,13 +120,22 @@ async fn a_refresh_narrows_for_once_and_never_widens() {
     let tokens = signed_in(&gateway, &ask, "desk", "alice@acme.test").await;
     let token = text(&tokens, "refresh_token");
     let narrow = body(&refresh(&gateway, "desk", token, &[("scope", "mcp")]).await);
-    assert_eq!((text(&narrow, "scope"), claims(&narrow)["scope"].as_str()), ("mcp", Some("mcp")));
+    assert_eq!(
+        (text(&narrow, "scope"), claims(&narrow)["scope"].as_str()),
+        ("mcp", Some("mcp"))
+    );
     let next = text(&narrow, "refresh_token");
     let whole = body(&refresh(&gateway, "desk", next, &[]).await);
     assert_eq!(text(&whole, "scope"), "mcp echo.use");
 
     let narrow = alice(&gateway).await;
-    let wide = refresh(&gateway, "desk", text(&narrow, "refresh_token"), &[("scope", "mcp echo.use")]).await;
+    let wide = refresh(
+        &gateway,
+        "desk",
+        text(&narrow, "refresh_token"),
+        &[("scope", "mcp echo.use")],
+    )
+    .await;
     assert_eq!(refusal(&wide), (400, "invalid_scope".to_owned()));
 }
 
@@ -136,7 +166,13 @@ async fn what_is_no_refresh_token_of_ours_is_refused() {
     flipped[30] = if flipped[30] == b'A' { b'B' } else { b'A' };
     let flipped = String::from_utf8(flipped).unwrap();
     let before = state(&gateway);
-    for token in ["x", &flipped, &good[..good.len() - 4], text(&tokens, "access_token"), &"A".repeat(100_000)[..60_000]] {
+    for token in [
+        "x",
+        &flipped,
+        &good[..good.len() - 4],
+        text(&tokens, "access_token"),
+        &"A".repeat(100_000)[..60_000],
+    ] {
         let page = refresh(&gateway, "desk", token, &[]).await;
         assert_eq!(refusal(&page), (400, "invalid_grant".to_owned()));
     }

@@ -1,7 +1,9 @@
 //! Clients: registered by themselves, by a document, beforehand (C04, C05, C06).
 
 use super::support::browser::{Ask, Browser};
-use super::support::oauth::{Documents, body, code, exchange, post, refresh, refusal, register, signed_in, state, text};
+use super::support::oauth::{
+    Documents, body, code, exchange, post, refresh, refusal, register, signed_in, state, text,
+};
 use super::support::sign_in::{local, setup};
 use super::support::{Gateway, Value, json};
 
@@ -24,14 +26,24 @@ async fn a_registered_client_survives_restarts_and_serves_on_every_replica() {
     let replica = gateway.replica().await;
     gateway.restart().await;
     // The port is the person's machine's own; another host name is another redirect.
-    let tokens = signed_in(&replica, &Ask::new(&gateway, &id, LOOPBACK), &id, "alice@acme.test").await;
-    let other = Browser::new().open(&Ask::new(&gateway, &id, "http://localhost:1/callback")).await;
+    let tokens = signed_in(
+        &replica,
+        &Ask::new(&gateway, &id, LOOPBACK),
+        &id,
+        "alice@acme.test",
+    )
+    .await;
+    let other = Browser::new()
+        .open(&Ask::new(&gateway, &id, "http://localhost:1/callback"))
+        .await;
     assert_eq!((other.status.as_u16(), other.location()), (400, None));
 
     // Once it is gone, the client learns that it has to register again.
     let late = code(&Ask::new(&gateway, &id, LOOPBACK), "alice@acme.test").await;
     gateway.database().psql("DELETE FROM oauth_clients");
-    let page = Browser::new().open(&Ask::new(&replica, &id, LOOPBACK)).await;
+    let page = Browser::new()
+        .open(&Ask::new(&replica, &id, LOOPBACK))
+        .await;
     assert_eq!((page.status.as_u16(), page.location()), (400, None));
     assert!(page.text().contains("not known"), "{}", page.text());
     let exchanged = post(&gateway, "/oauth/token", &exchange(&id, &late)).await;
@@ -47,14 +59,19 @@ async fn a_confidential_registration_gets_a_secret_once_and_must_use_it() {
     let client = body(&register(&gateway, &asked).await);
     let (id, secret) = (text(&client, "client_id"), text(&client, "client_secret"));
     assert_eq!(client["token_endpoint_auth_method"], "client_secret_basic");
-    let stored = gateway.database().psql("SELECT c::text FROM oauth_clients c");
+    let stored = gateway
+        .database()
+        .psql("SELECT c::text FROM oauth_clients c");
     assert!(!stored.contains(secret), "only a digest is stored");
     let code = code(&Ask::new(&gateway, id, LOOPBACK), "alice@acme.test").await;
     let mut fields = exchange(id, &code);
     let bare = post(&gateway, "/oauth/token", &fields).await;
     assert_eq!(refusal(&bare), (401, "invalid_client".to_owned()));
     fields.push(("client_secret", "wrong"));
-    assert_eq!(refusal(&post(&gateway, "/oauth/token", &fields).await).0, 401);
+    assert_eq!(
+        refusal(&post(&gateway, "/oauth/token", &fields).await).0,
+        401
+    );
     fields.pop();
     fields.push(("client_secret", secret));
     let good = post(&gateway, "/oauth/token", &fields).await;
@@ -70,11 +87,23 @@ async fn registrations_are_refused_by_the_names_of_the_specification_and_nothing
         .await;
     let before = state(&gateway);
     for (metadata, code) in [
-        (json!({"redirect_uris": ["javascript:alert(1)"], "client_name": "Codex"}), "invalid_redirect_uri"),
-        (json!({"redirect_uris": ["http://evil.example/cb"], "client_name": "Codex"}), "invalid_redirect_uri"),
+        (
+            json!({"redirect_uris": ["javascript:alert(1)"], "client_name": "Codex"}),
+            "invalid_redirect_uri",
+        ),
+        (
+            json!({"redirect_uris": ["http://evil.example/cb"], "client_name": "Codex"}),
+            "invalid_redirect_uri",
+        ),
         (json!({"client_name": "Codex"}), "invalid_redirect_uri"),
-        (json!({"redirect_uris": [LOOPBACK], "client_name": "Claude"}), "invalid_client_metadata"),
-        (json!({"redirect_uris": [LOOPBACK], "client_name": "Codex", "grant_types": ["client_credentials"]}), "invalid_client_metadata"),
+        (
+            json!({"redirect_uris": [LOOPBACK], "client_name": "Claude"}),
+            "invalid_client_metadata",
+        ),
+        (
+            json!({"redirect_uris": [LOOPBACK], "client_name": "Codex", "grant_types": ["client_credentials"]}),
+            "invalid_client_metadata",
+        ),
     ] {
         let answer = register(&gateway, &metadata).await;
         assert_eq!(refusal(&answer), (400, code.to_owned()), "{metadata}");
@@ -98,21 +127,41 @@ async fn registration_is_limited_in_rate_and_number_over_all_addresses() {
     assert!(!refused.header("retry-after").is_empty());
     assert!(state(&gateway).starts_with("3 clients"));
 
-    let full = setup().await.yaml("authorization_server: { registration: { most: 1 } }").start().await;
+    let full = setup()
+        .await
+        .yaml("authorization_server: { registration: { most: 1 } }")
+        .start()
+        .await;
     assert_eq!(register(&full, &codex()).await.status, 201);
     assert_eq!(register(&full, &codex()).await.status, 429);
 }
 
 #[tokio::test]
 async fn closed_registration_says_so() {
-    let gateway = setup().await.yaml("authorization_server: { registration: { dynamic: false } }").start().await;
-    assert_eq!(refusal(&register(&gateway, &codex()).await), (403, "access_denied".to_owned()));
-    let metadata = Browser::new().get(&format!("{}/.well-known/oauth-authorization-server", gateway.url())).await;
+    let gateway = setup()
+        .await
+        .yaml("authorization_server: { registration: { dynamic: false } }")
+        .start()
+        .await;
+    assert_eq!(
+        refusal(&register(&gateway, &codex()).await),
+        (403, "access_denied".to_owned())
+    );
+    let metadata = Browser::new()
+        .get(&format!(
+            "{}/.well-known/oauth-authorization-server",
+            gateway.url()
+        ))
+        .await;
     assert!(body(&metadata).get("registration_endpoint").is_none());
 }
 
 async fn with_documents(documents: &Documents) -> Gateway {
-    super::support::sign_in::local_setup().await.yaml(&documents.config().to_string()).start().await
+    super::support::sign_in::local_setup()
+        .await
+        .yaml(&documents.config().to_string())
+        .start()
+        .await
 }
 
 #[tokio::test]
@@ -124,13 +173,33 @@ async fn a_client_is_known_by_its_document_which_is_fetched_once() {
     let document = json!({"client_id": id, "client_name": "Codex", "redirect_uris": ["http://127.0.0.1/callback"], "grant_types": ["authorization_code", "refresh_token"], "response_types": ["code"], "token_endpoint_auth_method": "none"});
     documents.put("/oauth/codex/client.json", &document.to_string());
     let page = Browser::new().open(&Ask::new(&gateway, id, LOOPBACK)).await;
-    assert!(page.text().contains("app.example.invalid"), "{}", page.text());
-    let tokens = signed_in(&gateway, &Ask::new(&gateway, id, LOOPBACK), id, "alice@acme.test").await;
-    assert_eq!(refresh(&gateway, id, text(&tokens, "refresh_token"), &[]).await.status, 200);
+    assert!(
+        page.text().contains("app.example.invalid"),
+        "{}",
+        page.text()
+    );
+    let tokens = signed_in(
+        &gateway,
+        &Ask::new(&gateway, id, LOOPBACK),
+        id,
+        "alice@acme.test",
+    )
+    .await;
+    assert_eq!(
+        refresh(&gateway, id, text(&tokens, "refresh_token"), &[])
+            .await
+            .status,
+        200
+    );
     let asked = documents.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     for header in ["cookie", "authorization", "referer"] {
-        assert!(!asked[0].to_ascii_lowercase().contains(&format!("\n{header}:")), "{asked:?}");
+        assert!(
+            !asked[0]
+                .to_ascii_lowercase()
+                .contains(&format!("\n{header}:")),
+            "{asked:?}"
+        );
     }
 }
 
@@ -139,10 +208,19 @@ async fn hostile_and_sloppy_documents_are_refused_on_a_page_and_leave_nothing() 
     // C06
     let documents = Documents::start().await;
     let gateway = with_documents(&documents).await;
-    let good = |id: &str| json!({"client_id": id, "client_name": "App", "redirect_uris": [LOOPBACK]});
+    let good =
+        |id: &str| json!({"client_id": id, "client_name": "App", "redirect_uris": [LOOPBACK]});
     let at = |path: &str| format!("https://app.example.invalid{path}");
-    documents.put("/other.json", &good(&format!("{}/", at("/other.json"))).to_string());
-    documents.answer("/moved.json", 302, "location: https://app.example.invalid/ok.json\r\n", "");
+    documents.put(
+        "/other.json",
+        &good(&format!("{}/", at("/other.json"))).to_string(),
+    );
+    documents.answer(
+        "/moved.json",
+        302,
+        "location: https://app.example.invalid/ok.json\r\n",
+        "",
+    );
     documents.put("/ok.json", &good(&at("/ok.json")).to_string());
     documents.put("/big.json", &"x".repeat(1 << 20));
     documents.put("/broken.json", "{");
@@ -174,14 +252,32 @@ async fn hostile_and_sloppy_documents_are_refused_on_a_page_and_leave_nothing() 
         "https://[::1]/ok.json".to_owned(),
         "https://169.254.169.254/latest/meta-data".to_owned(),
     ] {
-        let page = Browser::new().open(&Ask::new(&gateway, &id, LOOPBACK)).await;
-        assert_eq!((page.status.as_u16(), page.location()), (400, None), "{id}: {}", page.text());
+        let page = Browser::new()
+            .open(&Ask::new(&gateway, &id, LOOPBACK))
+            .await;
+        assert_eq!(
+            (page.status.as_u16(), page.location()),
+            (400, None),
+            "{id}: {}",
+            page.text()
+        );
     }
-    let strange = Browser::new().open(&Ask::new(&gateway, &at("/ok.json"), "https://evil.example/cb")).await;
+    let strange = Browser::new()
+        .open(&Ask::new(
+            &gateway,
+            &at("/ok.json"),
+            "https://evil.example/cb",
+        ))
+        .await;
     assert_eq!((strange.status.as_u16(), strange.location()), (400, None));
     assert_eq!(state(&gateway), before);
     let asked = documents.asked();
-    let of = |path: &str| asked.iter().filter(|head| head.starts_with(&format!("GET {path} "))).count();
+    let of = |path: &str| {
+        asked
+            .iter()
+            .filter(|head| head.starts_with(&format!("GET {path} ")))
+            .count()
+    };
     assert_eq!(of("/ok.json"), 1, "a redirect is not followed: {asked:?}");
 }
 

@@ -23,22 +23,36 @@ async fn a_client_ends_its_own_tokens_on_every_replica_within_a_second() {
     let ended = text(&one, "access_token");
     assert_eq!(status_at(&replica, "/mcp", ended).await, 200);
     let began = Instant::now();
-    assert_eq!(revoke(&gateway, "desk", text(&one, "refresh_token")).await, (200, String::new()));
+    assert_eq!(
+        revoke(&gateway, "desk", text(&one, "refresh_token")).await,
+        (200, String::new())
+    );
     eventually("the other replica knows", async || {
         (status_at(&replica, "/mcp", ended).await == 401).then_some(())
     })
     .await;
     eprintln!("revocation known elsewhere after {:?}", began.elapsed());
-    assert!(began.elapsed() < Duration::from_secs(5), "on a busy machine too");
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "on a busy machine too"
+    );
     let refreshed = refresh(&replica, "desk", text(&one, "refresh_token"), &[]).await;
     assert_eq!(refusal(&refreshed), (400, "invalid_grant".to_owned()));
     // A single access token ends alone.
-    assert_eq!(revoke(&replica, "desk", text(&two, "access_token")).await.0, 200);
+    assert_eq!(
+        revoke(&replica, "desk", text(&two, "access_token")).await.0,
+        200
+    );
     eventually("the first replica knows", async || {
         (status_at(&gateway, "/mcp", text(&two, "access_token")).await == 401).then_some(())
     })
     .await;
-    assert_eq!(refresh(&gateway, "desk", text(&two, "refresh_token"), &[]).await.status, 200);
+    assert_eq!(
+        refresh(&gateway, "desk", text(&two, "refresh_token"), &[])
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -53,8 +67,14 @@ async fn unknown_tokens_are_ended_already_and_others_tokens_stay() {
         let refused = revoke(&gateway, "other", text(&tokens, name)).await;
         assert_eq!(refused, (400, "unauthorized_client".to_owned()));
     }
-    assert_eq!(revoke(&gateway, "nobody", "x").await, (401, "invalid_client".to_owned()));
-    assert_eq!(refusal(&post(&gateway, "/oauth/revoke", &[("client_id", "desk")]).await).1, "invalid_request");
+    assert_eq!(
+        revoke(&gateway, "nobody", "x").await,
+        (401, "invalid_client".to_owned())
+    );
+    assert_eq!(
+        refusal(&post(&gateway, "/oauth/revoke", &[("client_id", "desk")]).await).1,
+        "invalid_request"
+    );
     assert_eq!(state(&gateway), before);
 }
 
@@ -67,7 +87,12 @@ async fn a_revocation_ends_open_streams_on_the_other_replica() {
         let caller = replica.anonymous().bearer(text(&tokens, "access_token"));
         let mut session = caller.connect(era).await;
         let mut events = session.listen().await;
-        assert_eq!(revoke(&gateway, "desk", text(&tokens, "refresh_token")).await.0, 200);
+        assert_eq!(
+            revoke(&gateway, "desk", text(&tokens, "refresh_token"))
+                .await
+                .0,
+            200
+        );
         while events.next().await.is_some() {}
     }
 }
@@ -78,11 +103,31 @@ async fn an_operator_ends_grants_and_rotates_keys_by_command() {
     let tokens = alice(&gateway).await;
     let listed = gateway.command(&["grants", "list", "--tenant", "acme", "--json"]);
     let grant: Value = serde_json::from_str(listed.trim()).unwrap();
-    assert_eq!((&grant["client"], &grant["tenant"]), (&json!("desk"), &json!("acme")));
-    assert!(!gateway.outcome(&["grants", "revoke", "--tenant", "globex", "--all"]).code == Some(0));
-    assert!(!gateway.outcome(&["grants", "revoke", "--tenant", "acme"]).code == Some(0));
+    assert_eq!(
+        (&grant["client"], &grant["tenant"]),
+        (&json!("desk"), &json!("acme"))
+    );
+    assert!(
+        !gateway
+            .outcome(&["grants", "revoke", "--tenant", "globex", "--all"])
+            .code
+            == Some(0)
+    );
+    assert!(
+        !gateway
+            .outcome(&["grants", "revoke", "--tenant", "acme"])
+            .code
+            == Some(0)
+    );
     let other = signed_in(&gateway, &desk(&gateway), "desk", "carol@both.test").await;
-    gateway.command(&["grants", "revoke", "--tenant", "acme", "--grant", grant["grant"].as_str().unwrap()]);
+    gateway.command(&[
+        "grants",
+        "revoke",
+        "--tenant",
+        "acme",
+        "--grant",
+        grant["grant"].as_str().unwrap(),
+    ]);
     eventually("the token ends", async || {
         (status_at(&gateway, "/mcp", text(&tokens, "access_token")).await == 401).then_some(())
     })
@@ -103,7 +148,10 @@ async fn an_operator_ends_grants_and_rotates_keys_by_command() {
         good.then_some(next)
     })
     .await;
-    assert!(!text(&next, "access_token").is_empty(), "nobody was signed out");
+    assert!(
+        !text(&next, "access_token").is_empty(),
+        "nobody was signed out"
+    );
 }
 
 fn with_resource_server(setup: Setup) -> Setup {
@@ -122,21 +170,53 @@ async fn only_a_resource_server_that_proves_itself_may_ask_about_tokens() {
         post(&gateway, "/oauth/introspect", &fields).await
     };
     let access = text(&tokens, "access_token");
-    assert_eq!(refusal(&ask("desk", None, access).await), (400, "unauthorized_client".to_owned()));
-    assert_eq!(refusal(&ask("rs", Some("wrong"), access).await), (401, "invalid_client".to_owned()));
-    assert_eq!(refusal(&ask("rs", None, access).await), (401, "invalid_client".to_owned()));
+    assert_eq!(
+        refusal(&ask("desk", None, access).await),
+        (400, "unauthorized_client".to_owned())
+    );
+    assert_eq!(
+        refusal(&ask("rs", Some("wrong"), access).await),
+        (401, "invalid_client".to_owned())
+    );
+    assert_eq!(
+        refusal(&ask("rs", None, access).await),
+        (401, "invalid_client".to_owned())
+    );
     let told = body(&ask("rs", Some("rs-secret"), access).await);
-    assert_eq!((&told["active"], &told["client_id"], &told["tenant"], &told["scope"]), (&json!(true), &json!("desk"), &json!("acme"), &json!("mcp")));
+    assert_eq!(
+        (
+            &told["active"],
+            &told["client_id"],
+            &told["tenant"],
+            &told["scope"]
+        ),
+        (&json!(true), &json!("desk"), &json!("acme"), &json!("mcp"))
+    );
     let refresh = body(&ask("rs", Some("rs-secret"), text(&tokens, "refresh_token")).await);
     assert_eq!(refresh["active"], true);
     for token in ["x", "a.b.c"] {
-        assert_eq!(body(&ask("rs", Some("rs-secret"), token).await), json!({"active": false}));
+        assert_eq!(
+            body(&ask("rs", Some("rs-secret"), token).await),
+            json!({"active": false})
+        );
     }
     // Another tenant's token is not its business.
     let bob = signed_in(&gateway, &desk(&gateway), "desk", "bob@globex.test").await;
-    assert_eq!(body(&ask("rs", Some("rs-secret"), text(&bob, "access_token")).await), json!({"active": false}));
-    assert_eq!(revoke(&gateway, "desk", text(&tokens, "refresh_token")).await.0, 200);
+    assert_eq!(
+        body(&ask("rs", Some("rs-secret"), text(&bob, "access_token")).await),
+        json!({"active": false})
+    );
+    assert_eq!(
+        revoke(&gateway, "desk", text(&tokens, "refresh_token"))
+            .await
+            .0,
+        200
+    );
     for name in ["access_token", "refresh_token"] {
-        assert_eq!(body(&ask("rs", Some("rs-secret"), text(&tokens, name)).await), json!({"active": false}), "{name}");
+        assert_eq!(
+            body(&ask("rs", Some("rs-secret"), text(&tokens, name)).await),
+            json!({"active": false}),
+            "{name}"
+        );
     }
 }

@@ -64,7 +64,8 @@ pub(crate) async fn register(gateway: &Gateway, metadata: &Value) -> Page {
 /// Goes through the pages as a person and gives the code.
 pub(crate) async fn code(ask: &Ask, user: &str) -> String {
     let out = Browser::new().connect(ask, user).await;
-    out.sent("code").unwrap_or_else(|| panic!("no code: {out:?}"))
+    out.sent("code")
+        .unwrap_or_else(|| panic!("no code: {out:?}"))
 }
 
 /// The fields that exchange a code.
@@ -103,7 +104,9 @@ pub(crate) async fn refresh(
 
 /// A text of tokens.
 pub(crate) fn text<'t>(tokens: &'t Value, name: &str) -> &'t str {
-    tokens[name].as_str().unwrap_or_else(|| panic!("no {name} in {tokens}"))
+    tokens[name]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {name} in {tokens}"))
 }
 
 /// The status of a call with an access token at an endpoint.
@@ -165,7 +168,8 @@ impl Documents {
         let (known, seen) = (Arc::clone(&answers), Arc::clone(&asked));
         let task = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (acceptor, known, seen) = (acceptor.clone(), Arc::clone(&known), Arc::clone(&seen));
+                let (acceptor, known, seen) =
+                    (acceptor.clone(), Arc::clone(&known), Arc::clone(&seen));
                 tokio::spawn(async move {
                     if let Ok(stream) = acceptor.accept(stream).await {
                         serve(stream, &known, &seen).await;
