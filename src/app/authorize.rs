@@ -18,7 +18,7 @@ use crate::store::oauth_signing_keys::StoredKey;
 /// Revocations are asked for at least so often: every replica knows within a second.
 const POLL: Duration = Duration::from_millis(800);
 /// Between looks at the keys.
-const KEYS: Duration = Duration::from_secs(20);
+const KEYS: Duration = Duration::from_secs(4);
 /// The same while there are none.
 const NO_KEYS: Duration = Duration::from_millis(500);
 

@@ -23,7 +23,7 @@ const ANNOUNCED: Duration = Duration::from_mins(10);
 /// A key is published for so much longer than its tokens live.
 const MARGIN: Duration = Duration::from_hours(1);
 /// Replicas look at the table at least so often.
-const BELIEVED: i64 = 30_000;
+const BELIEVED: i64 = 6_000;
 /// Where no key opens, a new one is made at most so often: replicas with different
 /// keys files must not outbid each other.
 const OUTBID: Duration = Duration::from_mins(1);
