@@ -107,17 +107,17 @@ async fn an_operator_ends_grants_and_rotates_keys_by_command() {
         (&grant["client"], &grant["tenant"]),
         (&json!("desk"), &json!("acme"))
     );
-    assert!(
-        !gateway
+    assert_ne!(
+        gateway
             .outcome(&["grants", "revoke", "--tenant", "globex", "--all"])
-            .code
-            == Some(0)
+            .code,
+        Some(0)
     );
-    assert!(
-        !gateway
+    assert_ne!(
+        gateway
             .outcome(&["grants", "revoke", "--tenant", "acme"])
-            .code
-            == Some(0)
+            .code,
+        Some(0)
     );
     let other = signed_in(&gateway, &desk(&gateway), "desk", "carol@both.test").await;
     gateway.command(&[

@@ -20,7 +20,7 @@ pub(crate) const CLIENT: &str = "toolgate-at-idp";
 /// The secret that goes with it.
 pub(crate) const SECRET: &str = "secret/at:idp";
 
-/// Parameters that a strict provider knows (OpenID Connect Core §3.1.2.1, RFC 7636).
+/// Parameters that a strict provider knows (`OpenID` Connect Core §3.1.2.1, RFC 7636).
 const KNOWN: [&str; 9] = [
     "response_type",
     "client_id",
@@ -177,7 +177,8 @@ impl Served {
         });
         if self.script().gives_refresh_tokens {
             let mut all = self.refresh_tokens.lock().unwrap();
-            all.push(format!("refresh-token-of-the-idp-{}", all.len()));
+            let next = format!("refresh-token-of-the-idp-{}", all.len());
+            all.push(next);
             answer["refresh_token"] = json!(all.last());
         }
         body(200, &answer)
