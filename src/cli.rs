@@ -11,6 +11,8 @@ mod audit;
 mod call;
 mod check;
 mod explain;
+mod grants;
+mod keys;
 mod migrate;
 mod quickstart;
 mod sample;
@@ -64,6 +66,12 @@ enum Command {
     /// Reads the audit.
     #[command(subcommand)]
     Audit(audit::Command),
+    /// Shows and ends what people have let in: apps that act for them.
+    #[command(subcommand)]
+    Grants(grants::Command),
+    /// Shows and rotates what access tokens are signed with.
+    #[command(subcommand)]
+    Keys(keys::Command),
     /// Brings the database to this release's schema. Replicas wait for it.
     ///
     /// Example: toolgate migrate --config toolgate.yaml
@@ -103,6 +111,8 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Explain(options) => on_runtime(explain::run(options)),
         Command::Call(options) => on_runtime(call::run(options)),
         Command::Audit(command) => on_runtime(audit::run(command)),
+        Command::Grants(command) => on_runtime(grants::run(command)),
+        Command::Keys(command) => on_runtime(keys::run(command)),
         Command::Migrate(file) => on_runtime(migrate::run(file)),
         Command::SampleTools(options) => on_runtime(sample::run(options)),
     }

@@ -6,6 +6,8 @@
 //! refused whole.
 
 mod audit;
+mod authorization_server;
+mod clients;
 mod database;
 mod identity_providers;
 mod keeping;
@@ -20,6 +22,7 @@ mod telemetry;
 mod tenants;
 mod tools;
 mod upstreams;
+mod users;
 mod values;
 mod watched;
 
@@ -46,12 +49,14 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 pub use audit::{ArgumentsMode, Audit, AuditedMethods, Durability};
+pub use authorization_server::{AuthorizationServer, Registration, SigningAlgorithm};
+pub use clients::{Client, ClientGrant};
 pub use database::{AuditDatabase, Database, Embedded, Separation};
 pub use environment::{
     CONFIG_VARIABLE, Environment, environment, home, inherited_environment, search_path,
 };
 pub use fault::{ConfigFaults, Fault, Origin, Severity, render, render_json};
-pub use identity_providers::{Algorithm, Claims, IdentityProvider};
+pub use identity_providers::{Algorithm, Claims, IdentityProvider, Login};
 pub use keeping::{Keeping, LegalHold};
 pub use keys::{Key, keys};
 pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
@@ -73,11 +78,12 @@ pub use upstreams::{
     Breaker, Credentials, DefinitionPolicy, HeaderCredential, McpUpstream, StdioUpstream, Timeouts,
     Upstream, UpstreamKind,
 };
+pub use users::{Admin, AdminRole, LOCAL_PROVIDER, User};
 pub use values::{ByteSize, Day, Interval, Rate};
 pub use watch::Watch;
 pub use watched::WatchedFile;
 
-use crate::ids::{ProviderId, TenantId, UpstreamId};
+use crate::ids::{ClientId, ProviderId, TenantId, UpstreamId};
 
 /// The whole configuration.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -98,6 +104,14 @@ pub struct Config {
     pub edge: EdgeLimits,
     /// Whose tokens are believed, and for which tenants.
     pub identity_providers: IndexMap<ProviderId, IdentityProvider>,
+    /// The built-in authorization server.
+    pub authorization_server: AuthorizationServer,
+    /// OAuth clients that are known beforehand, by their ids.
+    pub clients: IndexMap<ClientId, Client>,
+    /// People who sign in with a password, for development.
+    pub users: IndexMap<String, User>,
+    /// Who may use the console.
+    pub admins: Vec<Admin>,
     /// The tenants, by id.
     pub tenants: IndexMap<TenantId, Tenant>,
     /// Rules for tools by exposed name, for every tenant; of several that match, the later wins.

@@ -24,6 +24,7 @@ pub mod store;
 // Row 3: who calls, what is recorded, where tools come from.
 pub mod audit;
 pub mod identity;
+pub mod oauth;
 pub mod sample;
 pub mod upstream;
 

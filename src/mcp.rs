@@ -79,7 +79,12 @@ pub struct Inbound {
     pub accept: Accept,
     /// Bumped when the configuration changes.
     pub epoch: tokio::sync::watch::Receiver<u64>,
+    /// Extensions of the protocol that hold for how callers are authorized.
+    pub extensions: Extensions,
 }
+
+/// Names of extensions of the protocol.
+pub type Extensions = &'static [&'static str];
 
 impl Inbound {
     /// The same request's surroundings once more, for another member of a batch.
@@ -93,6 +98,7 @@ impl Inbound {
             headers: self.headers.clone(),
             accept: self.accept,
             epoch: self.epoch.clone(),
+            extensions: self.extensions,
         }
     }
 }

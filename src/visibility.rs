@@ -13,7 +13,7 @@ pub use decision::{Ground, Named, Verdict, decide};
 pub use explain::{Explanation, explain, explain_item};
 pub use visible::{
     Fingerprints, Invisible, Visible, fingerprints, list, list_items, may_see_any, missing_scopes,
-    see, see_prompt, see_resource, see_template,
+    reachable, see, see_prompt, see_resource, see_template,
 };
 
 #[cfg(test)]

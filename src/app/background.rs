@@ -7,11 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::task::TaskTracker;
 
-use super::{App, audit};
+use super::{App, audit, authorize};
 use crate::audit::{Act, ActKind, hexadecimal};
 use crate::catalog::HealthState;
 use crate::config::{self, Watch};
 use crate::ids::UpstreamId;
+use crate::oauth::grants;
 use crate::protocol::{Json, JsonLimits};
 use crate::store::StoreError;
 
@@ -50,6 +51,16 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
         ended
             .clone()
             .run_until_cancelled_owned(tidy(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(authorize::follow_revocations(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(authorize::keep_keys(Arc::clone(app))),
     );
     tracker.spawn(
         ended
@@ -100,6 +111,10 @@ async fn hear(app: Arc<App>) {
             }
         };
         for message in messages {
+            if message.exchange == grants::EXCHANGE {
+                authorize::hear_revocations(&app).await;
+                continue;
+            }
             match Json::parse(Bytes::from(message.body), &JsonLimits::CALLER) {
                 Ok(message) => app.server.heard(&message),
                 Err(error) => {
@@ -181,6 +196,10 @@ async fn tidy(app: Arc<App>) {
 
 /// Removes what replicas and sessions that are gone have left.
 async fn tidy_rows(app: &App) -> Result<(), StoreError> {
+    if app.current.load().config.authorization_server.enabled {
+        let snapshot = app.current.load_full();
+        app.oauth.tidy(&snapshot.oauth).await?;
+    }
     app.store.delete_stale_messages(STALE_SECONDS).await?;
     app.store.delete_dead_replicas(FORGOTTEN_SECONDS).await?;
     let lifetime = app.current.load().config.server.session_lifetime.0;

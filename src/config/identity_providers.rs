@@ -34,6 +34,34 @@ pub struct IdentityProvider {
     /// Which claims say what.
     #[serde(default)]
     pub claims: Claims,
+    /// How people sign in through it. Without it nobody does.
+    #[serde(default)]
+    pub login: Option<Login>,
+    /// Whether its identity assertions for clients (ID-JAG) are exchanged for access tokens.
+    #[serde(default)]
+    pub id_jag: bool,
+}
+
+/// `identity_providers.*.login`: the gateway as the provider's OpenID client.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Login {
+    /// The `client_id` that the provider knows the gateway by.
+    pub client_id: String,
+    /// File with the secret that goes with it.
+    #[serde(default)]
+    pub client_secret_file: Option<PathBuf>,
+    /// What is asked of the provider. Add `offline_access` where it gives refresh
+    /// tokens only for that, so that a person's standing can be asked for later.
+    #[serde(default = "login_scopes")]
+    pub scopes: Vec<String>,
+    /// Domains of the e-mail addresses of its people, to choose by on the sign-in page.
+    #[serde(default)]
+    pub email_domains: Vec<String>,
+}
+
+fn login_scopes() -> Vec<String> {
+    ["openid", "profile", "email"].map(str::to_owned).to_vec()
 }
 
 fn algorithms() -> Vec<Algorithm> {
@@ -93,6 +121,9 @@ impl IdentityProvider {
             });
         }
         check.within("jwks_url", |check| self.validate_jwks_url(check));
+        if let Some(login) = &self.login {
+            check.within("login", |check| login.validate(check));
+        }
         check.within("claims", |check| {
             for (key, claim) in [
                 ("tenant", &self.claims.tenant),
@@ -142,12 +173,36 @@ impl IdentityProvider {
     }
 }
 
+impl Login {
+    fn validate(&self, check: &mut Check<'_>) {
+        if self.client_id.trim().is_empty() {
+            check.within("client_id", |check| {
+                check.fault(
+                    "is empty",
+                    "write the id that the provider gave the gateway",
+                );
+            });
+        }
+        if !self.scopes.iter().any(|scope| scope == "openid") {
+            check.within("scopes", |check| {
+                check.fault("lacks `openid`", "add it: without it nobody is signed in");
+            });
+        }
+        check.each("email_domains", &self.email_domains, |domain, check| {
+            if !domain.contains('.') || domain.contains(['@', '/', ' ']) {
+                check.fault("is no domain", "write one such as `example.com`");
+            }
+        });
+    }
+}
+
 /// The rules between providers.
 pub(super) fn validate_together(
     providers: &IndexMap<ProviderId, IdentityProvider>,
+    others_sign_in: bool,
     check: &mut Check<'_>,
 ) {
-    if providers.is_empty() {
+    if providers.is_empty() && !others_sign_in {
         check.warning("is empty: nobody can call", "add who issues your tokens");
     }
     let mut issuers: HashMap<&str, &ProviderId> = HashMap::new();

@@ -30,6 +30,12 @@ impl Config {
         paths.extend(&mut self.outgoing.ca_file);
         for provider in self.identity_providers.values_mut() {
             paths.extend(&mut provider.jwks_file);
+            let login = provider.login.as_mut();
+            paths.extend(login.and_then(|login| login.client_secret_file.as_mut()));
+        }
+        for client in self.clients.values_mut() {
+            paths.extend(&mut client.secret_file);
+            paths.extend(&mut client.jwks_file);
         }
         for upstream in self.upstreams.values_mut() {
             paths.extend(upstream.stdio.as_mut().and_then(|s| s.cwd.as_mut()));
@@ -55,10 +61,13 @@ mod tests {
         assert_eq!(
             files,
             [
+                "clients.*.jwks_file",
+                "clients.*.secret_file",
                 "database.audit.writer_url_file",
                 "database.embedded.data_dir",
                 "database.url_file",
                 "identity_providers.*.jwks_file",
+                "identity_providers.*.login.client_secret_file",
                 "keys_file",
                 "outgoing.ca_file",
                 "upstreams.*.credentials.header.value_file",

@@ -1,7 +1,7 @@
 //! The rules of the whole: the sections in turn, and what lies between them.
 
 use super::check::Check;
-use super::{Config, identity_providers};
+use super::{Config, clients, identity_providers, users};
 
 /// Reports everything that types could not refuse.
 pub(super) fn validate(config: &Config, check: &mut Check<'_>) {
@@ -18,8 +18,20 @@ pub(super) fn validate(config: &Config, check: &mut Check<'_>) {
                 provider.validate(check);
             });
         }
-        identity_providers::validate_together(&config.identity_providers, check);
+        let others = config.authorization_server.enabled
+            && !(config.users.is_empty() && config.clients.is_empty());
+        identity_providers::validate_together(&config.identity_providers, others, check);
     });
+    check.within("authorization_server", |check| {
+        config.authorization_server.validate(check);
+    });
+    check.within("clients", |check| {
+        clients::validate(&config.clients, check);
+    });
+    check.within("users", |check| {
+        users::validate_users(&config.users, check);
+    });
+    users::validate_admins(&config.admins, check);
     check.within("tenants", |check| {
         if config.tenants.is_empty() {
             check.fault("has no tenant", "add at least one");

@@ -14,8 +14,10 @@ use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
+use crate::identity::{OwnIssuer, Principal};
 use crate::ids::TenantId;
 use crate::mcp::{self, Accept, Answer, Inbound, McpHeaders, Reply};
 use crate::tenancy::{self, TenantContext};
@@ -23,7 +25,8 @@ use crate::tenancy::{self, TenantContext};
 use super::base::metadata_url;
 use super::bearer::{self, Challenge};
 use super::edge::CallerAddress;
-use super::{Edge, Snapshot, sse};
+use super::media::{accept, is_json};
+use super::{Edge, Snapshot, revoked, sse};
 
 /// The methods of the endpoint.
 const ALLOW: &str = "POST, GET, DELETE";
@@ -80,6 +83,7 @@ async fn handle(
         Err(response) => return response,
     };
     let accept = accept(request.headers());
+    let principal = Arc::clone(context.principal());
     let inbound = site.inbound(context, request.headers(), accept);
     let answer = match *request.method() {
         Method::POST => match site.body(request).await {
@@ -94,7 +98,7 @@ async fn handle(
         }
         .into(),
     };
-    site.respond(answer, accept)
+    site.respond(answer, accept, &principal)
 }
 
 /// One request's place: which endpoint, under which configuration, from where.
@@ -107,10 +111,23 @@ struct Site {
 }
 
 impl Site {
+    /// The built-in authorization server, where there is one.
+    fn own_issuer(&self) -> Option<OwnIssuer<'_>> {
+        let enabled = self.snapshot.config.authorization_server.enabled;
+        enabled.then(|| OwnIssuer {
+            tokens: &self.edge.own_tokens,
+            issuer: &self.base,
+        })
+    }
+
     fn inbound(&self, context: TenantContext, headers: &HeaderMap, accept: Accept) -> Inbound {
         let current = Arc::clone(&self.edge.current);
         let tenant = self.tenant.clone();
+        let own = Arc::clone(&self.edge.own_tokens);
         let resolver: mcp::Resolver = Arc::new(move |principal| {
+            if own.is_revoked(principal) {
+                return None;
+            }
             let snapshot: Guard<Arc<Snapshot>> = current.load();
             tenancy::resolve(Arc::clone(principal), tenant.as_ref(), &snapshot.tenants).ok()
         });
@@ -123,6 +140,7 @@ impl Site {
             headers: mcp_headers(headers),
             accept,
             epoch: self.edge.epoch.clone(),
+            extensions: self.snapshot.oauth.extensions(),
         }
     }
 
@@ -167,11 +185,22 @@ impl Site {
         }
     }
 
-    fn respond(&self, answer: Answer, accept: Accept) -> Response {
+    fn revoked(&self, principal: &Arc<Principal>) -> impl Future<Output = ()> + use<> {
+        let (own, epoch) = (&self.edge.own_tokens, &self.edge.epoch);
+        revoked::ending(own, epoch, Arc::clone(principal))
+    }
+
+    fn respond(&self, answer: Answer, accept: Accept, principal: &Arc<Principal>) -> Response {
         let keep_alive = self.snapshot.config.server.keep_alive.0;
         match answer {
-            Answer::Stream(messages) => sse::response(messages, keep_alive),
-            Answer::Events(events) => sse::of_events(events, keep_alive),
+            Answer::Stream(messages) => {
+                let ended = messages.take_until(self.revoked(principal));
+                sse::response(Box::pin(ended), keep_alive)
+            }
+            Answer::Events(events) => {
+                let ended = events.take_until(self.revoked(principal));
+                sse::of_events(Box::pin(ended), keep_alive)
+            }
             Answer::Reply(reply) => self.reply(reply, accept),
         }
     }
@@ -282,52 +311,6 @@ fn keys_unavailable() -> Response {
         (header::CONTENT_TYPE, "application/json"),
     ];
     (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
-}
-
-fn is_json(headers: &HeaderMap) -> bool {
-    let kind = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .unwrap_or_default();
-    kind.split(';')
-        .next()
-        .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-}
-
-/// Which of the two media types are acceptable (RFC 9110 §12.5.1). No `Accept` takes anything.
-fn accept(headers: &HeaderMap) -> Accept {
-    let mut accept = Accept {
-        json: false,
-        stream: false,
-    };
-    let mut given = false;
-    for range in headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .filter_map(|line| line.to_str().ok())
-        .flat_map(|line| line.split(','))
-    {
-        given = true;
-        let mut parts = range.split(';').map(str::trim);
-        let kind = parts.next().unwrap_or_default().to_ascii_lowercase();
-        let refused = parts.any(|part| {
-            part.strip_prefix("q=")
-                .is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
-        });
-        if refused {
-            continue;
-        }
-        accept.json |= matches!(kind.as_str(), "*/*" | "application/*" | "application/json");
-        accept.stream |= matches!(kind.as_str(), "*/*" | "text/*" | "text/event-stream");
-    }
-    if given {
-        accept
-    } else {
-        Accept {
-            json: true,
-            stream: true,
-        }
-    }
 }
 
 fn mcp_headers(headers: &HeaderMap) -> McpHeaders {

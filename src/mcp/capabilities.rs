@@ -6,14 +6,14 @@ use crate::protocol::{Era, Json};
 use crate::tenancy::{Subject, TenantContext};
 use crate::visibility;
 
-use super::Server;
+use super::{Extensions, Server};
 
 /// The extensions that pass through here.
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 const UI: &str = "io.modelcontextprotocol/ui";
 
-/// Capabilities for a caller of this era.
-pub(super) fn of(server: &Server, context: &TenantContext, era: Era) -> Json {
+/// Capabilities for a caller of this era, `own` extensions among them.
+pub(super) fn of(server: &Server, context: &TenantContext, era: Era, own: Extensions) -> Json {
     let view = server.pipeline.catalog.view(context.tenant_id());
     let can = view.abilities();
     let changes = ObjectBuilder::new().boolean("listChanged", true).build();
@@ -43,7 +43,12 @@ pub(super) fn of(server: &Server, context: &TenantContext, era: Era) -> Json {
     if can.tasks && era == Era::Modern {
         extensions = extensions.json(TASKS, &Json::empty_object());
     }
-    let extensions = extensions.build();
+    let named = own.iter().filter(|_| era == Era::Modern);
+    let extensions = named
+        .fold(extensions, |all, name| {
+            all.json(name, &Json::empty_object())
+        })
+        .build();
     if extensions.as_str() != "{}" {
         all = all.json("extensions", &extensions);
     }

@@ -69,7 +69,7 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
         capabilities.as_ref(),
         client.as_deref(),
     );
-    let capabilities = capabilities::of(server, &inbound.context, Era::Legacy);
+    let capabilities = capabilities::of(server, &inbound.context, Era::Legacy, &[]);
     let result = ObjectBuilder::new()
         .text("protocolVersion", version.as_str())
         .json("capabilities", &capabilities)

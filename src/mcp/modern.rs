@@ -315,7 +315,7 @@ fn discover(server: &Server, inbound: &Inbound) -> Json {
         .iter()
         .map(|version| Json::from_text(version.as_str()))
         .collect();
-    let capabilities = capabilities::of(server, &inbound.context, Era::Modern);
+    let capabilities = capabilities::of(server, &inbound.context, Era::Modern, inbound.extensions);
     let view = server.pipeline.catalog.view(inbound.context.tenant_id());
     let ttl = i64::try_from(view.ttl().as_millis()).unwrap_or(0);
     complete(

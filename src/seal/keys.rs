@@ -7,7 +7,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
 use thiserror::Error;
 use zeroize::Zeroize;
 
-use super::{Label, Sealer};
+use super::{Label, Prf, Sealer};
 use crate::clock;
 use crate::secret::Secret;
 
@@ -103,6 +103,11 @@ impl Keys {
             Some(secret)
         };
         self.0.iter().filter_map(seed).collect()
+    }
+
+    /// What derives for one use.
+    pub fn prf(&self, label: Label) -> Prf {
+        Prf::new(self.clone(), label)
     }
 
     pub(super) fn first(&self) -> Option<&Key> {

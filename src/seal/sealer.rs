@@ -41,6 +41,10 @@ pub enum Label {
     AuditBody,
     /// Checkpoints of the audit's chains.
     Checkpoint,
+    /// Keys that access tokens are signed with.
+    SigningKey,
+    /// Refresh tokens of identity providers.
+    ProviderToken,
 }
 
 impl Label {
@@ -56,6 +60,8 @@ impl Label {
             Self::UpstreamCredential => b"upstream credential",
             Self::AuditBody => b"audit body",
             Self::Checkpoint => b"checkpoint",
+            Self::SigningKey => b"signing key",
+            Self::ProviderToken => b"provider token",
         }
     }
 }

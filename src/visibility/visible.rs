@@ -168,6 +168,13 @@ pub struct Fingerprints {
     pub prompts: [u8; 32],
 }
 
+/// The tools that somebody with these roles could use if they had every scope: what
+/// a person is shown before there is a token. No proof of anything.
+pub fn reachable(rules: &TenantRules, roles: &[Role], view: &View) -> Vec<Arc<Tool>> {
+    let may = |tool: &&Arc<Tool>| matches!(verdict(rules, roles, tool), Verdict::Allowed(_));
+    view.tools().iter().filter(may).cloned().collect()
+}
+
 /// What the caller sees, in digests.
 pub fn fingerprints(caller: &TenantContext, view: &View) -> Fingerprints {
     let shown: Vec<Arc<Tool>> = list(caller, view).into_iter().map(|tool| tool.0).collect();

@@ -7,7 +7,7 @@ use super::support::client::Caller;
 use super::support::{Gateway, Helper, Setup, both, json};
 
 /// Where each route is asked for in this test: a path that it matches.
-const ROWS: [(&str, &str); 4] = [
+const ROWS: [(&str, &str); 21] = [
     ("/mcp", "/mcp"),
     ("/t/{tenant}/mcp", "/t/acme/mcp"),
     (
@@ -18,7 +18,46 @@ const ROWS: [(&str, &str); 4] = [
         "/.well-known/oauth-protected-resource/{*endpoint}",
         "/.well-known/oauth-protected-resource/t/acme/mcp",
     ),
+    (
+        "/.well-known/oauth-authorization-server",
+        "/.well-known/oauth-authorization-server",
+    ),
+    (
+        "/.well-known/oauth-authorization-server/{*path}",
+        "/.well-known/oauth-authorization-server/mcp",
+    ),
+    (
+        "/.well-known/openid-configuration",
+        "/.well-known/openid-configuration",
+    ),
+    (
+        "/.well-known/openid-configuration/{*path}",
+        "/.well-known/openid-configuration/mcp",
+    ),
+    ("/oauth/jwks", "/oauth/jwks"),
+    ("/oauth/authorize", "/oauth/authorize"),
+    ("/oauth/token", "/oauth/token"),
+    ("/oauth/register", "/oauth/register"),
+    ("/oauth/revoke", "/oauth/revoke"),
+    ("/oauth/introspect", "/oauth/introspect"),
+    ("/oauth/consent", "/oauth/consent"),
+    ("/oauth/login", "/oauth/login"),
+    ("/oauth/callback", "/oauth/callback"),
+    ("/account", "/account"),
+    ("/account/revoke", "/account/revoke"),
+    ("/account/sign-out", "/account/sign-out"),
+    ("/assets/{file}", "/assets/missing.css"),
 ];
+
+/// Whether a route belongs to the authorization server, which answers by its own rules
+/// and, where there is none, not at all.
+fn is_of_sign_in(route: &str) -> bool {
+    route.starts_with("/oauth/")
+        || route.starts_with("/account")
+        || route.starts_with("/assets/")
+        || route.starts_with("/.well-known/oauth-authorization-server")
+        || route.starts_with("/.well-known/openid-configuration")
+}
 
 #[test]
 fn every_route_of_the_router_is_in_the_matrix() {
@@ -63,6 +102,10 @@ async fn a_route_is_open_to_everybody_or_to_nobody_without_a_good_token() {
                 let at = format!("{method} {path}, {what}: {answer:?}");
                 let challenge = answer.header("www-authenticate");
                 match (route.access, method) {
+                    (Access::Everybody, _) if is_of_sign_in(route.path) => {
+                        assert!(matches!(answer.status.as_u16(), 404 | 405), "{at}");
+                        assert!(challenge.is_none(), "{at}");
+                    }
                     (Access::Everybody, "GET" | "HEAD") => {
                         assert_eq!(answer.status, 200, "{at}");
                     }

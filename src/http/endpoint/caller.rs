@@ -23,7 +23,12 @@ impl Site {
             return Err(self.challenged(Challenge::NoToken, self.refusal("no_token")));
         };
         let resource = resource(&self.base, self.tenant.as_ref());
-        let principal = match self.snapshot.identity.verify(token, &resource).await {
+        let principal = match self
+            .snapshot
+            .identity
+            .verify(token, &resource, self.own_issuer())
+            .await
+        {
             Ok(principal) => principal,
             Err(IdentityFault::KeysUnavailable { .. }) => return Err(keys_unavailable()),
             Err(fault) => {

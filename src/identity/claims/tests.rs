@@ -15,6 +15,8 @@ fn provider(change: impl FnOnce(&mut IdentityProvider)) -> ProviderRules {
         algorithms: Vec::new(),
         jwks_file: None,
         jwks_url: None,
+        login: None,
+        id_jag: false,
         claims: config::Claims::default(),
     };
     change(&mut config);

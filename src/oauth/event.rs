@@ -1,0 +1,72 @@
+//! What happened, as data: rules return it, and whoever answers commits it first.
+
+use uuid::Uuid;
+
+use crate::ids::{ClientId, Subject, TenantId};
+
+/// Something that belongs into the audit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// Somebody signed in.
+    SignedIn {
+        /// Our `sub`.
+        subject: Subject,
+        /// Through which client, where one asked.
+        client: Option<ClientId>,
+    },
+    /// A sign-in or a consent was refused.
+    Refused {
+        /// Our `sub`, where somebody had signed in.
+        subject: Option<Subject>,
+        /// The client.
+        client: Option<ClientId>,
+        /// One word.
+        reason: &'static str,
+    },
+    /// Somebody consented to a client.
+    Consented {
+        /// The tenant.
+        tenant: TenantId,
+        /// Our `sub`.
+        subject: Subject,
+        /// The client.
+        client: ClientId,
+        /// The grant.
+        grant: Uuid,
+        /// The scopes, with spaces between.
+        scopes: String,
+    },
+    /// Tokens were issued for the first time: to a client for a person, or to a machine.
+    Issued {
+        /// The tenant.
+        tenant: TenantId,
+        /// Our `sub`.
+        subject: Subject,
+        /// The client.
+        client: ClientId,
+        /// The grant; none for machines.
+        grant: Option<Uuid>,
+        /// Which grant type.
+        by: &'static str,
+    },
+    /// A grant, a family of tokens or a token was revoked.
+    Revoked {
+        /// The tenant.
+        tenant: TenantId,
+        /// Our `sub`.
+        subject: Subject,
+        /// The client.
+        client: ClientId,
+        /// The grant, the family or the token.
+        revoked: Uuid,
+        /// One word.
+        reason: &'static str,
+    },
+    /// A client registered itself.
+    Registered {
+        /// Its id.
+        client: ClientId,
+        /// What it calls itself.
+        name: String,
+    },
+}
