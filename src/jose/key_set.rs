@@ -20,7 +20,7 @@ use super::{Algorithm, JoseFault};
 const MAX_KEYS: usize = 100;
 
 /// The usable signature keys of a set.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct KeySet {
     keys: Vec<Key>,
     digest: [u8; 32],

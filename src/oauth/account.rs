@@ -3,8 +3,10 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Event, Person, RedirectKind, Site, StepFault};
+use super::redirect::{redirect_kind, shown_host};
+use super::{Event, Person, RedirectKind, Site, StepFault, grants};
 use crate::ids::{Scope, TenantId};
+use crate::store::oauth_grants::Grant;
 
 /// An app that a person has let in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,21 +35,42 @@ pub struct Connected {
 ///
 /// # Errors
 /// When the database is away.
-#[expect(clippy::unused_async, reason = "it asks the store")]
-pub async fn connected(_site: &Site<'_>, _person: &Person) -> Result<Vec<Connected>, StepFault> {
-    Ok(Vec::new())
+pub async fn connected(site: &Site<'_>, person: &Person) -> Result<Vec<Connected>, StepFault> {
+    let subject = person.own_subject();
+    let mut all = Vec::new();
+    for membership in &person.memberships {
+        all.extend(grants::list(site.server, &membership.tenant, &subject).await?);
+    }
+    all.sort_by_key(|grant| std::cmp::Reverse(grant.used_at));
+    let schemes = &site.settings.server.registration.private_use_schemes;
+    Ok(all.into_iter().map(|grant| view(grant, schemes)).collect())
 }
 
-/// Ends a grant.
+/// Ends a grant of the person. Whose it is is judged once more.
 ///
 /// # Errors
 /// When the database is away.
-#[expect(clippy::unused_async, reason = "it asks the store")]
 pub async fn revoke(
-    _site: &Site<'_>,
-    _tenant: &TenantId,
-    _id: Uuid,
-    _reason: &'static str,
+    site: &Site<'_>,
+    person: &Person,
+    grant: &Connected,
 ) -> Result<Vec<Event>, StepFault> {
-    Ok(Vec::new())
+    let subject = person.own_subject();
+    let (server, settings) = (site.server, site.settings);
+    let revoked = grants::revoke(server, settings, &grant.tenant, Some(&subject), grant.id);
+    Ok(revoked.await?)
+}
+
+fn view(grant: Grant, schemes: &[String]) -> Connected {
+    Connected {
+        id: grant.grant_id,
+        tenant: TenantId::new(grant.tenant),
+        client_name: grant.client_name,
+        proven: grant.remembered,
+        redirect: redirect_kind(&grant.redirect_uri, schemes),
+        redirect_host: shown_host(&grant.redirect_uri),
+        scopes: grant.scopes.into_iter().map(Scope::new).collect(),
+        created_at: grant.created_at,
+        used_at: (grant.used_at > grant.created_at).then_some(grant.used_at),
+    }
 }

@@ -78,3 +78,55 @@ impl From<Refusal> for StepFault {
         Self::Refused(refusal)
     }
 }
+
+/// Why the token, revocation or introspection endpoint refuses (RFC 6749 §5.2,
+/// RFC 8707 §2). What a stranger sent is in none of the texts.
+#[derive(Debug, Error)]
+pub enum TokenFault {
+    /// A parameter is missing, repeated or wrong.
+    #[error("{0}")]
+    InvalidRequest(&'static str),
+    /// The client is unknown, or has not proved who it is.
+    #[error("{0}")]
+    InvalidClient(&'static str),
+    /// Code, refresh token or assertion is not good, or is another client's.
+    #[error("{0}")]
+    InvalidGrant(&'static str),
+    /// The client may not use this grant.
+    #[error("the client may not use this grant type")]
+    UnauthorizedClient,
+    /// There is no such grant.
+    #[error("the grant type is not supported")]
+    UnsupportedGrantType,
+    /// More than was granted, or nothing that is known.
+    #[error("the scope is unknown, or more than was granted")]
+    InvalidScope,
+    /// `resource` is not the grant's.
+    #[error("resource must be the URL of the MCP endpoint that was authorized")]
+    InvalidTarget,
+    /// Something that a try later may find.
+    #[error("try again shortly")]
+    Unavailable,
+    /// The database could not be asked.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There is no key to sign with.
+    #[error(transparent)]
+    Keys(#[from] super::KeysFault),
+}
+
+impl TokenFault {
+    /// `error`
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::InvalidRequest(_) => "invalid_request",
+            Self::InvalidClient(_) => "invalid_client",
+            Self::InvalidGrant(_) => "invalid_grant",
+            Self::UnauthorizedClient => "unauthorized_client",
+            Self::UnsupportedGrantType => "unsupported_grant_type",
+            Self::InvalidScope => "invalid_scope",
+            Self::InvalidTarget => "invalid_target",
+            Self::Unavailable | Self::Store(_) | Self::Keys(_) => "temporarily_unavailable",
+        }
+    }
+}

@@ -1,7 +1,24 @@
 //! Grants: a person's consent to a client, and the codes and families of tokens that
-//! come of it.
+//! come of it (`rules.md` §4.4).
 
-use super::{Approval, AuthorizationRequest, Event, Person, Refusal, Site, StepFault};
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::redirect::without_port;
+use super::tokens::{digest_of, new_id, new_secret};
+use super::{
+    Approval, AuthorizationRequest, AuthorizationServer, ClientKind, Event, Person, Refusal,
+    Settings, Site, StepFault,
+};
+use crate::ids::{ClientId, Subject, TenantId};
+use crate::store::StoreError;
+use crate::store::oauth_families::NewFamily;
+use crate::store::oauth_grants::Grant;
+
+/// The exchange that revocations are told to other replicas by.
+pub const EXCHANGE: &str = "oauth";
+/// A replica that has not been heard of for so long is gone.
+const LIVE_SECONDS: u32 = 15;
 
 /// A code was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,26 +35,227 @@ pub struct Authorized {
 ///
 /// # Errors
 /// When the database cannot be asked.
-#[expect(clippy::unused_async, reason = "it asks the store")]
 pub async fn is_remembered(
-    _site: &Site<'_>,
-    _request: &AuthorizationRequest,
-    _person: &Person,
-    _approval: &Approval,
+    site: &Site<'_>,
+    request: &AuthorizationRequest,
+    person: &Person,
+    approval: &Approval,
 ) -> Result<bool, StepFault> {
-    Ok(false)
+    if !request.client.proven || request.prompt.consent {
+        return Ok(false);
+    }
+    let known = site
+        .server
+        .store
+        .find_grant(
+            &approval.tenant,
+            person.own_subject().as_str(),
+            request.client.id.as_str(),
+            &without_port(&request.redirect_uri),
+        )
+        .await?;
+    Ok(known.is_some_and(|grant| {
+        grant.remembered
+            && approval
+                .scopes
+                .iter()
+                .all(|scope| grant.scopes.iter().any(|known| known == scope.as_str()))
+    }))
 }
 
-/// Makes the grant (or finds the person's earlier one) and a code of it.
+/// Makes the grant (or finds the person's earlier one) and a code of it. Client and
+/// redirect are judged again: the request may have waited in a cookie.
 ///
 /// # Errors
 /// When the approval does not fit person and request, or the database is away.
-#[expect(clippy::unused_async, reason = "it writes to the store")]
 pub async fn authorize(
-    _site: &Site<'_>,
-    _request: &AuthorizationRequest,
-    _person: &Person,
-    _approval: &Approval,
+    site: &Site<'_>,
+    request: &AuthorizationRequest,
+    person: &Person,
+    approval: &Approval,
 ) -> Result<Authorized, StepFault> {
-    Err(Refusal::TemporarilyUnavailable.into())
+    let membership = person
+        .membership(&approval.tenant)
+        .filter(|one| site.settings.tenants.contains(&one.tenant))
+        .ok_or(Refusal::AccessDenied(
+            "the person has no place in the tenant",
+        ))?;
+    if request
+        .resource
+        .tenant
+        .as_ref()
+        .is_some_and(|fixed| *fixed != approval.tenant)
+    {
+        return Err(Refusal::AccessDenied("the person has no place in the tenant").into());
+    }
+    let asked = |scope| request.scopes.contains(scope);
+    if approval.scopes.is_empty() || !approval.scopes.iter().all(asked) {
+        return Err(Refusal::InvalidScope.into());
+    }
+    if site.client(request.client.id.as_str()).await.is_err() {
+        return Err(StepFault::Page("the client is not known any more"));
+    }
+    let server = site.server;
+    let now = server.clock.now();
+    let subject = person.own_subject();
+    let scopes: Vec<String> = approval.scopes.iter().map(ToString::to_string).collect();
+    let code = new_secret();
+    let family = NewFamily {
+        family_id: new_id(),
+        code_digest: digest_of(code.expose()),
+        code_expires_at: now + site.settings.server.code_lifetime.0,
+        code_challenge: request.code_challenge.clone(),
+        redirect_uri: request.redirect_uri.clone(),
+        resource: request.resource.url.clone(),
+        scopes: scopes.clone(),
+        roles: membership.roles.iter().map(ToString::to_string).collect(),
+        ends_at: now + site.settings.server.sign_in_lifetime.0,
+    };
+    let grant = grant_of(server, request, person, approval, scopes.clone(), now);
+    let grant_id = server.store.insert_grant(&grant, &family).await?;
+    if request.client.kind == ClientKind::Registered {
+        server
+            .store
+            .update_oauth_client_used(request.client.id.as_str(), now)
+            .await?;
+    }
+    Ok(Authorized {
+        location: request.granted(code.expose()),
+        events: vec![Event::Consented {
+            tenant: approval.tenant.clone(),
+            subject,
+            client: request.client.id.clone(),
+            grant: grant_id,
+            scopes: scopes.join(" "),
+        }],
+    })
+}
+
+fn grant_of(
+    server: &AuthorizationServer,
+    request: &AuthorizationRequest,
+    person: &Person,
+    approval: &Approval,
+    scopes: Vec<String>,
+    now: OffsetDateTime,
+) -> Grant {
+    let subject = person.own_subject();
+    let provider_token = person.refresh_token.as_ref().map(|token| {
+        server
+            .provider_tokens
+            .seal(token.expose().as_bytes(), subject.as_str().as_bytes())
+    });
+    Grant {
+        grant_id: new_id(),
+        tenant: approval.tenant.to_string(),
+        subject: subject.to_string(),
+        client_id: request.client.id.to_string(),
+        client_name: request.client.name.clone(),
+        redirect_uri: without_port(&request.redirect_uri),
+        scopes,
+        remembered: request.client.proven,
+        provider: person.provider.to_string(),
+        provider_issuer: person.issuer.to_string(),
+        provider_subject: person.subject.to_string(),
+        provider_token,
+        person_name: person.name.clone(),
+        person_email: person.email.clone(),
+        created_at: now,
+        used_at: now,
+        checked_at: now,
+    }
+}
+
+/// A person's grants in a tenant, the last used first.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn list(
+    server: &AuthorizationServer,
+    tenant: &TenantId,
+    subject: &Subject,
+) -> Result<Vec<Grant>, StoreError> {
+    server
+        .store
+        .list_grants(tenant, Some(subject.as_str()), None)
+        .await
+}
+
+/// Ends a grant: its families with their refresh tokens now, its access tokens on
+/// every replica within a second. `subject` must own it, where one is given.
+///
+/// # Errors
+/// When the database cannot be asked.
+pub async fn revoke(
+    server: &AuthorizationServer,
+    settings: &Settings,
+    tenant: &TenantId,
+    subject: Option<&Subject>,
+    grant_id: Uuid,
+) -> Result<Vec<Event>, StoreError> {
+    let grant = server.store.find_grant_by_id(tenant, grant_id).await?;
+    let owned = |grant: &Grant| subject.is_none_or(|subject| subject.as_str() == grant.subject);
+    let Some(grant) = grant.filter(owned) else {
+        return Ok(Vec::new());
+    };
+    let until = server.tokens_end(settings);
+    if !server.store.delete_grant(tenant, grant_id, until).await? {
+        return Ok(Vec::new());
+    }
+    server.tell_revoked().await;
+    Ok(vec![Event::Revoked {
+        tenant: tenant.clone(),
+        subject: Subject::new(grant.subject),
+        client: ClientId::new(grant.client_id),
+        revoked: grant_id,
+        reason: "grant_revoked",
+    }])
+}
+
+impl AuthorizationServer {
+    /// When every access token that lives now has expired, the leeway of resource
+    /// servers included.
+    pub(super) fn tokens_end(&self, settings: &Settings) -> OffsetDateTime {
+        // The longest that a configuration allows: it may have been longer a moment ago.
+        let longest = std::time::Duration::from_hours(1);
+        let lifetime = settings.server.access_token_lifetime.0.max(longest);
+        self.clock.now() + lifetime + std::time::Duration::from_mins(5)
+    }
+
+    /// Wakes the other replicas to look for revocations. One that does not hear looks
+    /// by itself within a second.
+    pub(super) async fn tell_revoked(&self) {
+        let told = self
+            .store
+            .insert_message_for_all(self.replica, LIVE_SECONDS, EXCHANGE, b"{}")
+            .await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "Other replicas could not be woken; they look by themselves.");
+        }
+        self.revoked.notify_one();
+    }
+
+    /// Waits until something was revoked by this replica.
+    pub async fn revocation(&self) {
+        self.revoked.notified().await;
+    }
+
+    /// Forgets what has ended by itself.
+    ///
+    /// # Errors
+    /// When the database cannot be asked.
+    pub async fn tidy(&self, settings: &Settings) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let store = &self.store;
+        store.delete_expired_families(now).await?;
+        store
+            .delete_idle_grants(now - settings.server.sign_in_lifetime.0)
+            .await?;
+        store
+            .delete_unused_oauth_clients(now - settings.server.registration.unused_for.0)
+            .await?;
+        store.delete_expired_revocations(now).await?;
+        store.delete_expired_signing_keys(now).await?;
+        Ok(())
+    }
 }

@@ -30,7 +30,7 @@ struct Parts<'a> {
 }
 
 /// The kind of a redirect URI that may be registered; `None` for one that may not.
-pub fn redirect_kind(uri: &str, private_use: &[String]) -> Option<RedirectKind> {
+pub(super) fn redirect_kind(uri: &str, private_use: &[String]) -> Option<RedirectKind> {
     if uri.len() > MAX_REDIRECT || !uri.bytes().all(|b| b.is_ascii_graphic()) {
         return None;
     }
@@ -43,11 +43,20 @@ pub fn redirect_kind(uri: &str, private_use: &[String]) -> Option<RedirectKind> 
     match parts.scheme {
         "https" => is_authority(parts.authority).then_some(RedirectKind::Https),
         "http" => loopback_host(parts.authority).map(|_| RedirectKind::Loopback),
+        // A browser runs these, or reads them: nobody is sent there.
+        "javascript" | "data" | "file" | "vbscript" | "blob" | "about" => None,
         scheme => private_use
             .iter()
             .any(|allowed| allowed == scheme)
             .then_some(RedirectKind::PrivateUse),
     }
+}
+
+/// The kind of a redirect URI that an operator wrote down: any scheme is as private
+/// as the operator says.
+pub(super) fn configured_kind(uri: &str) -> Option<RedirectKind> {
+    let scheme = uri.split(':').next().unwrap_or_default().to_owned();
+    redirect_kind(uri, &[scheme])
 }
 
 /// Whether `asked` is the registered redirect: the same text, or the same loopback
@@ -107,6 +116,11 @@ pub(super) fn with_parameters(uri: &str, parameters: &[(&str, &str)]) -> String 
 /// Whether the operator's list has the redirect; an empty list has every one.
 pub(super) fn is_listed(uri: &str, allowed: &[config::Pattern]) -> bool {
     allowed.is_empty() || allowed.iter().any(|pattern| pattern.matches(uri))
+}
+
+/// Whether the operator's list has the name; an empty list has every one.
+pub(super) fn is_name_listed(name: &str, allowed: &[config::Pattern]) -> bool {
+    allowed.is_empty() || allowed.iter().any(|pattern| pattern.matches(name))
 }
 
 fn take_apart(uri: &str) -> Option<Parts<'_>> {

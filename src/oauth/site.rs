@@ -3,13 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
+use tokio::sync::Notify;
+
 use super::Settings;
+use super::bucket::Bucket;
+use super::documents::Documents;
 use super::federation::Federation;
+use super::keys::SigningKeys;
 use super::local::Passwords;
 use crate::clock::SharedClock;
 use crate::ids::ReplicaId;
 use crate::outgoing::Outgoing;
-use crate::seal::{Keys, Label, Sealer};
+use crate::seal::{Keys, Label, Prf, Sealer};
 use crate::store::Store;
 
 /// What an authorization server is made of.
@@ -36,6 +41,11 @@ pub struct AuthorizationServer {
     cookies: Sealer,
     federation: Federation,
     passwords: Passwords,
+    pub(super) refresh_tokens: Prf,
+    pub(super) keys: SigningKeys,
+    pub(super) documents: Documents,
+    pub(super) strangers: Bucket,
+    pub(super) revoked: Notify,
 }
 
 /// A request's view: the server, the configuration that it runs under, and the
@@ -57,7 +67,12 @@ impl AuthorizationServer {
             cookies: parts.keys.sealer(Label::Cookie),
             federation: Federation::new(Arc::clone(&parts.outgoing), Arc::clone(&parts.clock)),
             passwords: Passwords::new(Arc::clone(&parts.clock)),
-            provider_tokens: parts.keys.sealer(Label::UpstreamCredential),
+            provider_tokens: parts.keys.sealer(Label::ProviderToken),
+            refresh_tokens: parts.keys.prf(Label::RefreshToken),
+            keys: SigningKeys::new(parts.keys.sealer(Label::SigningKey)),
+            documents: Documents::default(),
+            strangers: Bucket::default(),
+            revoked: Notify::new(),
             store: parts.store,
             outgoing: parts.outgoing,
             clock: parts.clock,

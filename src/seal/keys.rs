@@ -7,7 +7,7 @@ use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
 use thiserror::Error;
 use zeroize::Zeroize;
 
-use super::{Label, Sealer};
+use super::{Label, Prf, Sealer};
 use crate::clock;
 
 /// The deployment's keys: the first seals, all open. Prints as its number of keys.
@@ -85,6 +85,11 @@ impl Keys {
     /// What seals and opens for one use. A text sealed for one use opens for no other.
     pub fn sealer(&self, label: Label) -> Sealer {
         Sealer::new(self.clone(), label)
+    }
+
+    /// What derives for one use.
+    pub fn prf(&self, label: Label) -> Prf {
+        Prf::new(self.clone(), label)
     }
 
     pub(super) fn first(&self) -> Option<&Key> {

@@ -39,11 +39,15 @@ pub enum Label {
     AuditBody,
     /// Checkpoints of the audit's chains.
     Checkpoint,
+    /// Keys that access tokens are signed with.
+    SigningKey,
+    /// Refresh tokens of identity providers.
+    ProviderToken,
 }
 
 impl Label {
     // These texts are part of what is stored: changing one loses what it sealed.
-    fn info(self) -> &'static [u8] {
+    pub(super) fn info(self) -> &'static [u8] {
         match self {
             Self::Session => b"session",
             Self::Cursor => b"cursor",
@@ -53,6 +57,8 @@ impl Label {
             Self::UpstreamCredential => b"upstream credential",
             Self::AuditBody => b"audit body",
             Self::Checkpoint => b"checkpoint",
+            Self::SigningKey => b"signing key",
+            Self::ProviderToken => b"provider token",
         }
     }
 }

@@ -13,13 +13,16 @@
     reason = "tests fail by panicking, read the real clock, make plain HTTP clients, and are as long as their tables"
 )]
 
+mod account;
 mod answers;
 mod changes;
 mod cleaning;
 mod commands;
+mod consent;
 mod discovery;
 mod drain;
 mod failures;
+mod federation;
 mod forwarding;
 mod identity;
 mod isolation;
@@ -27,6 +30,7 @@ mod kit;
 mod layering;
 mod limits;
 mod outage;
+mod pages;
 mod protocol;
 mod quickstart;
 mod real_clients;
@@ -34,6 +38,7 @@ mod real_upstreams;
 mod records;
 mod routes;
 mod sessions;
+mod sign_in;
 mod smoke;
 mod streams;
 mod support;

@@ -102,7 +102,7 @@ async fn revoked(visit: &Visit, form: &Form) -> Result<Response, StepFault> {
         .iter()
         .filter(|grant| asked == "all" || asked == grant.id.to_string());
     for grant in chosen {
-        let events = account::revoke(&site, &grant.tenant, grant.id, "account").await?;
+        let events = account::revoke(&site, &signed_in.person, grant).await?;
         visit.record(events).await?;
     }
     let done = if asked == "all" { "all" } else { "one" };

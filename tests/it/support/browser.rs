@@ -273,7 +273,10 @@ impl Ask {
             ("client_id", client),
             ("redirect_uri", redirect_uri),
             ("state", "state-of-the-client"),
-            ("code_challenge", "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"),
+            (
+                "code_challenge",
+                "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM",
+            ),
             ("code_challenge_method", "S256"),
         ];
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());

@@ -217,7 +217,10 @@ async fn authorize(State(state): State<Arc<Served>>, RawQuery(query): RawQuery) 
     let asked = pairs(&query.unwrap_or_default());
     state.asked.lock().unwrap().push(asked.clone());
     if let Some(unknown) = asked.keys().find(|name| !KNOWN.contains(&name.as_str())) {
-        return body(400, &json!({"error": "invalid_request", "unknown": unknown}));
+        return body(
+            400,
+            &json!({"error": "invalid_request", "unknown": unknown}),
+        );
     }
     let script = state.script();
     let mut back: Vec<(String, String)> = vec![("state".to_owned(), asked["state"].clone())];
@@ -248,7 +251,8 @@ async fn token(State(state): State<Arc<Served>>, headers: HeaderMap, text: Strin
     use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
     let fields = pairs(&text);
     state.exchanged.lock().unwrap().push(fields.clone());
-    let encode = |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
+    let encode =
+        |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
     let expected = STANDARD.encode(format!("{}:{}", encode(CLIENT), encode(SECRET)));
     let given = headers.get("authorization").map(|v| v.to_str().unwrap());
     if given != Some(format!("Basic {expected}").as_str()) {
