@@ -1,6 +1,7 @@
 //! Wiring: from a configuration to a running service, and from a changed file to
 //! the next configuration. No rule lives here.
 
+mod authorize;
 mod background;
 mod database;
 mod explain;
@@ -24,10 +25,12 @@ use crate::clock::{SharedClock, SystemClock, new_replica_id};
 use crate::config::{Config, Loaded};
 use crate::dispatch::Dispatcher;
 use crate::http::{self, Edge, Listening, Snapshot};
+use crate::identity::OwnTokens;
 use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps, Ticks};
 use crate::mcp::{self, Relay, Sessions};
+use crate::oauth::{self, AuthorizationServer};
 use crate::outgoing::Outgoing;
 use crate::pipeline::Pipeline;
 use crate::sanitize::Sanitizer;
@@ -65,6 +68,8 @@ pub(crate) struct App {
     pub(crate) streams: Arc<StreamCaps>,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) server: Arc<mcp::Server>,
+    pub(crate) oauth: Arc<AuthorizationServer>,
+    pub(crate) own_tokens: Arc<OwnTokens>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) current: Arc<ArcSwap<Snapshot>>,
     pub(crate) epoch: watch::Sender<u64>,
@@ -142,6 +147,9 @@ impl Running {
             current: Arc::clone(&app.current),
             epoch: app.epoch.subscribe(),
             server: Arc::clone(&app.server),
+            catalog: Arc::clone(&app.catalog),
+            oauth: Arc::clone(&app.oauth),
+            own_tokens: Arc::clone(&app.own_tokens),
             metrics: Arc::clone(&app.metrics),
         };
         let closing = app.lifecycle.listeners.clone();
@@ -223,6 +231,18 @@ impl App {
             page_size: config.server.page_size,
             closing: lifecycle.streams.clone(),
         });
+        let own_tokens = Arc::new(OwnTokens::new(
+            store.clone(),
+            keys.sealer(Label::SigningKey),
+            Arc::clone(&clock),
+        ));
+        let oauth = Arc::new(AuthorizationServer::new(oauth::Parts {
+            store: store.clone(),
+            outgoing: Arc::clone(&outgoing),
+            clock: Arc::clone(&clock),
+            replica: id,
+            keys,
+        }));
         Ok(Self {
             id,
             loaded,
@@ -234,6 +254,8 @@ impl App {
             streams,
             catalog,
             server: Arc::new(server),
+            oauth,
+            own_tokens,
             metrics,
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             epoch: watch::channel(0).0,

@@ -10,6 +10,8 @@ mod edge;
 mod endpoint;
 mod host;
 mod metadata;
+mod oauth;
+mod pages;
 mod request_id;
 mod router;
 mod serve;
@@ -20,10 +22,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use tokio::sync::watch;
 
+use crate::catalog::Catalog;
 use crate::config;
 use crate::credentials::Credentials;
-use crate::identity::Identity;
+use crate::identity::{Identity, OwnTokens};
 use crate::mcp::Server;
+use crate::oauth as oauth_rules;
 use crate::telemetry::metrics::Metrics;
 use crate::tenancy::Tenants;
 
@@ -50,6 +54,8 @@ pub struct Snapshot {
     pub credentials: Arc<Credentials>,
     /// Where unauthenticated callers are limited.
     pub edge: EdgeLimiter,
+    /// The authorization server's part of it.
+    pub oauth: oauth_rules::Settings,
 }
 
 /// What handlers work with.
@@ -61,6 +67,12 @@ pub struct Edge {
     pub epoch: watch::Receiver<u64>,
     /// The MCP server.
     pub server: Arc<Server>,
+    /// The tools that there are.
+    pub catalog: Arc<Catalog>,
+    /// The authorization server.
+    pub oauth: Arc<oauth_rules::AuthorizationServer>,
+    /// What is known of our own tokens.
+    pub own_tokens: Arc<OwnTokens>,
     /// Counters.
     pub metrics: Arc<Metrics>,
 }

@@ -6,6 +6,7 @@
 //! commits the [`Event`]s that rules return. How a person is found out is for
 //! `login`; who a bearer token speaks for is for `identity`.
 
+pub mod account;
 mod authenticate;
 mod authorize;
 mod bucket;
@@ -15,8 +16,10 @@ mod documents;
 mod event;
 mod exchange;
 mod fault;
+pub mod federation;
 pub mod grants;
 mod keys;
+pub mod local;
 mod machines;
 mod person;
 mod redirect;
@@ -25,6 +28,7 @@ mod request;
 mod resource;
 mod revocation;
 mod settings;
+pub mod sign_ins;
 mod site;
 mod standing;
 mod text;

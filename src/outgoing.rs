@@ -12,6 +12,7 @@ mod connections;
 mod fault;
 mod fetch;
 mod guard;
+mod metadata_urls;
 mod resolver;
 mod target;
 
@@ -22,6 +23,7 @@ pub use connections::{Outgoing, OutgoingSetupFault};
 pub use fault::OutgoingFault;
 pub use fetch::Fetched;
 pub use guard::Reach;
+pub use metadata_urls::metadata_urls;
 pub use target::Target;
 
 #[cfg(test)]

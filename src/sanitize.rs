@@ -29,9 +29,11 @@ mod prefilter;
 mod samples;
 mod sanitizer;
 mod secrets;
+mod shown;
 mod terminal;
 mod view;
 
 pub use clean::{CleanDefinition, CleanError, CleanEvent, CleanResult, CleanText, Unclean};
 pub use findings::{Finding, Findings, INVISIBLE, Label, TERMINAL};
 pub use sanitizer::Sanitizer;
+pub use shown::shown;

@@ -18,6 +18,7 @@ pub mod oauth_clients;
 pub mod oauth_families;
 pub mod oauth_grants;
 pub mod oauth_revocations;
+pub mod oauth_sign_ins;
 pub mod oauth_signing_keys;
 pub mod replicas;
 mod schema;

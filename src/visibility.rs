@@ -10,7 +10,7 @@ mod visible;
 
 pub use decision::{Ground, Named, Verdict, decide};
 pub use explain::{Explanation, explain};
-pub use visible::{Invisible, Visible, fingerprint, list, missing_scopes, see};
+pub use visible::{Invisible, Visible, fingerprint, list, missing_scopes, reachable, see};
 
 #[cfg(test)]
 mod tests;

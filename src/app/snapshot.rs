@@ -13,6 +13,7 @@ use crate::credentials::Credentials;
 use crate::http::{Base, EdgeLimiter, Snapshot};
 use crate::identity::Identity;
 use crate::ids::UpstreamId;
+use crate::oauth;
 use crate::outgoing::Outgoing;
 use crate::tenancy::Tenants;
 use crate::upstream;
@@ -47,6 +48,7 @@ pub(super) fn make(
         ),
         edge: EdgeLimiter::new(&config.edge)
             .ok_or_else(|| anyhow!("edge.per_address: rate and burst must be above 0"))?,
+        oauth: oauth::Settings::new(&config)?,
         config,
     })
 }

@@ -4,11 +4,11 @@ use axum::Router;
 use axum::http::StatusCode;
 use axum::middleware;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, any, get};
+use axum::routing::{MethodRouter, any, get, post};
 use tower::ServiceBuilder;
 use tower_governor::{GovernorError, GovernorLayer};
 
-use super::{Edge, cors, endpoint, host, metadata, request_id};
+use super::{Edge, cors, endpoint, host, metadata, oauth, pages, request_id};
 
 /// Who may come by a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +51,91 @@ pub const ROUTES: &[Route] = &[
         path: "/.well-known/oauth-protected-resource/{*endpoint}",
         access: Access::Everybody,
         methods: || get(metadata::suffixed),
+    },
+    Route {
+        path: "/.well-known/oauth-authorization-server",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata),
+    },
+    Route {
+        path: "/.well-known/oauth-authorization-server/{*path}",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata_behind),
+    },
+    Route {
+        path: "/.well-known/openid-configuration",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata),
+    },
+    Route {
+        path: "/.well-known/openid-configuration/{*path}",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata_behind),
+    },
+    Route {
+        path: "/oauth/jwks",
+        access: Access::Everybody,
+        methods: || get(oauth::keys),
+    },
+    Route {
+        path: "/oauth/authorize",
+        access: Access::Everybody,
+        methods: || get(oauth::authorize),
+    },
+    Route {
+        path: "/oauth/token",
+        access: Access::Everybody,
+        methods: || post(oauth::token),
+    },
+    Route {
+        path: "/oauth/register",
+        access: Access::Everybody,
+        methods: || post(oauth::register),
+    },
+    Route {
+        path: "/oauth/revoke",
+        access: Access::Everybody,
+        methods: || post(oauth::revoke),
+    },
+    Route {
+        path: "/oauth/introspect",
+        access: Access::Everybody,
+        methods: || post(oauth::introspect),
+    },
+    Route {
+        path: "/oauth/consent",
+        access: Access::Everybody,
+        methods: || post(oauth::consent),
+    },
+    Route {
+        path: "/oauth/login",
+        access: Access::Everybody,
+        methods: || get(oauth::login_page).post(oauth::login),
+    },
+    Route {
+        path: "/oauth/callback",
+        access: Access::Everybody,
+        methods: || get(oauth::callback),
+    },
+    Route {
+        path: "/account",
+        access: Access::Everybody,
+        methods: || get(oauth::account),
+    },
+    Route {
+        path: "/account/revoke",
+        access: Access::Everybody,
+        methods: || post(oauth::account_revoke),
+    },
+    Route {
+        path: "/account/sign-out",
+        access: Access::Everybody,
+        methods: || post(oauth::account_sign_out),
+    },
+    Route {
+        path: "/assets/{file}",
+        access: Access::Everybody,
+        methods: || get(pages::asset),
     },
 ];
 

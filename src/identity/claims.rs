@@ -47,8 +47,7 @@ impl ProviderRules {
         check_kind(typ, claims)?;
         let expires_at = check_times(claims, now)?;
         self.check_audience(claims, resource)?;
-        let subject = identifier(claims.get("sub"), "sub")?;
-        let subject = Subject::new(subject.ok_or(IdentityFault::BadClaim { claim: "sub" })?);
+        let subject = self.subject(claims)?;
         let tenant = self.tenant(claims, &subject)?;
         let client = self.client(claims)?;
         Ok(Principal {
@@ -61,6 +60,7 @@ impl ProviderRules {
             roles: self.roles(claims),
             scopes: scopes(claims),
             grant: identifier(claims.get("grant_id"), "grant_id")?.map(str::to_owned),
+            family: None,
             token_id: identifier(claims.get("jti"), "jti")?.map(str::to_owned),
             expires_at,
         })
@@ -128,7 +128,42 @@ impl ProviderRules {
         Ok(ClientId::from(UNKNOWN_CLIENT))
     }
 
-    fn roles(&self, claims: &Claims) -> Vec<Role> {
+    pub(super) fn subject(&self, claims: &Claims) -> Result<Subject, IdentityFault> {
+        identifier(claims.get("sub"), "sub")?
+            .map(Subject::from)
+            .ok_or(IdentityFault::BadClaim { claim: "sub" })
+    }
+
+    /// Every tenant that is claimed: those that the provider may speak for, then
+    /// the others. Without a claim the provider's only tenant.
+    pub(super) fn tenants_of_person(
+        &self,
+        claims: &Claims,
+    ) -> Result<(Vec<TenantId>, Vec<TenantId>), IdentityFault> {
+        let value = at(claims, &self.claims.tenant);
+        let values = match value {
+            Some(Value::Array(all)) => all.as_slice(),
+            other => other.map_or(&[][..], std::slice::from_ref),
+        };
+        let mut claimed: Vec<TenantId> = Vec::new();
+        for value in values {
+            if let Some(tenant) = identifier(Some(value), "of the tenant")?
+                && !claimed.iter().any(|known| known.as_str() == tenant)
+            {
+                claimed.push(TenantId::from(tenant));
+            }
+        }
+        if claimed.is_empty()
+            && let [only] = self.tenants.as_slice()
+        {
+            claimed.push(only.clone());
+        }
+        Ok(claimed
+            .into_iter()
+            .partition(|tenant| self.tenants.is_empty() || self.tenants.contains(tenant)))
+    }
+
+    pub(super) fn roles(&self, claims: &Claims) -> Vec<Role> {
         words(at(claims, &self.claims.roles))
             .map(Role::from)
             .collect()

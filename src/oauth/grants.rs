@@ -192,6 +192,7 @@ pub async fn revoke(
     tenant: &TenantId,
     subject: Option<&Subject>,
     grant_id: Uuid,
+    reason: &'static str,
 ) -> Result<Vec<Event>, StoreError> {
     let grant = server.store.find_grant_by_id(tenant, grant_id).await?;
     let owned = |grant: &Grant| subject.is_none_or(|subject| subject.as_str() == grant.subject);
@@ -208,7 +209,7 @@ pub async fn revoke(
         subject: Subject::new(grant.subject),
         client: ClientId::new(grant.client_id),
         revoked: grant_id,
-        reason: "grant_revoked",
+        reason,
     }])
 }
 

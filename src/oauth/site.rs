@@ -8,7 +8,9 @@ use tokio::sync::Notify;
 use super::Settings;
 use super::bucket::Bucket;
 use super::documents::Documents;
+use super::federation::Federation;
 use super::keys::SigningKeys;
+use super::local::Passwords;
 use crate::clock::SharedClock;
 use crate::ids::ReplicaId;
 use crate::outgoing::Outgoing;
@@ -41,6 +43,9 @@ pub struct AuthorizationServer {
     pub(super) documents: Documents,
     pub(super) strangers: Bucket,
     pub(super) revoked: Notify,
+    cookies: Sealer,
+    federation: Federation,
+    passwords: Passwords,
 }
 
 /// A request's view: the server, the configuration that it runs under, and the
@@ -65,6 +70,9 @@ impl AuthorizationServer {
             documents: Documents::default(),
             strangers: Bucket::default(),
             revoked: Notify::new(),
+            cookies: parts.keys.sealer(Label::Cookie),
+            federation: Federation::new(Arc::clone(&parts.outgoing), Arc::clone(&parts.clock)),
+            passwords: Passwords::new(Arc::clone(&parts.clock)),
             store: parts.store,
             outgoing: parts.outgoing,
             clock: parts.clock,
@@ -80,6 +88,26 @@ impl AuthorizationServer {
     /// How documents are fetched.
     pub fn outgoing(&self) -> &Arc<Outgoing> {
         &self.outgoing
+    }
+
+    /// What seals the refresh tokens that identity providers gave.
+    pub(super) fn provider_tokens(&self) -> &Sealer {
+        &self.provider_tokens
+    }
+
+    /// What seals cookies and what travels in forms.
+    pub fn cookies(&self) -> &Sealer {
+        &self.cookies
+    }
+
+    /// How people sign in through identity providers.
+    pub fn federation(&self) -> &Federation {
+        &self.federation
+    }
+
+    /// How people sign in with a password.
+    pub fn passwords(&self) -> &Passwords {
+        &self.passwords
     }
 
     /// What time it is.

@@ -81,6 +81,13 @@ pub fn list(caller: &TenantContext, view: &View) -> Vec<Visible<Tool>> {
     shown.map(|tool| Visible(Arc::clone(tool))).collect()
 }
 
+/// The tools that somebody with these roles could use if they had every scope: what
+/// a person is shown before there is a token. No proof of anything.
+pub fn reachable(rules: &TenantRules, roles: &[Role], view: &View) -> Vec<Arc<Tool>> {
+    let may = |tool: &&Arc<Tool>| matches!(verdict(rules, roles, tool), Verdict::Allowed(_));
+    view.tools().iter().filter(may).cloned().collect()
+}
+
 /// A digest of what the caller sees. Where it is the same before and after a
 /// change, the caller has nothing to be told.
 pub fn fingerprint(caller: &TenantContext, view: &View) -> [u8; 32] {

@@ -17,18 +17,21 @@
 
 pub(crate) mod answer;
 pub(crate) mod audit;
+pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod config;
 pub(crate) mod folder;
 pub(crate) mod idp;
 pub(crate) mod keeper;
 pub(crate) mod keys;
+pub(crate) mod login_idp;
 pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod real;
 pub(crate) mod scripted;
 pub(crate) mod server;
 pub(crate) mod session;
+pub(crate) mod sign_in;
 pub(crate) mod sse;
 pub(crate) mod tool_server;
 pub(crate) mod upstream;

@@ -1,0 +1,74 @@
+//! A person's own view of what they have let in.
+
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use super::{Event, Person, RedirectKind, Site, StepFault, redirect};
+use crate::ids::{Scope, TenantId};
+use crate::store::oauth_grants::Grant;
+
+/// An app that a person has let in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Connected {
+    /// The grant.
+    pub id: Uuid,
+    /// Where.
+    pub tenant: TenantId,
+    /// What the app called itself; its own word.
+    pub client_name: String,
+    /// Whether nobody else can answer for it.
+    pub proven: bool,
+    /// What kind of place its answers go to.
+    pub redirect: Option<RedirectKind>,
+    /// That place.
+    pub redirect_host: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// Since when.
+    pub created_at: OffsetDateTime,
+    /// When it last got tokens, after the first time.
+    pub used_at: Option<OffsetDateTime>,
+}
+
+/// Every app that the person has let in, in all their tenants, the last used first.
+///
+/// # Errors
+/// When the database is away.
+pub async fn connected(site: &Site<'_>, person: &Person) -> Result<Vec<Connected>, StepFault> {
+    let subject = person.own_subject();
+    let mut all = Vec::new();
+    for membership in &person.memberships {
+        let grants = super::grants::list(site.server, &membership.tenant, &subject).await?;
+        all.extend(grants.into_iter().map(connection));
+    }
+    all.sort_by_key(|one| std::cmp::Reverse(one.used_at.unwrap_or(one.created_at)));
+    Ok(all)
+}
+
+fn connection(grant: Grant) -> Connected {
+    Connected {
+        id: grant.grant_id,
+        tenant: TenantId::new(grant.tenant),
+        client_name: grant.client_name,
+        proven: grant.remembered,
+        redirect: redirect::configured_kind(&grant.redirect_uri),
+        redirect_host: redirect::shown_host(&grant.redirect_uri),
+        scopes: grant.scopes.into_iter().map(Scope::new).collect(),
+        created_at: grant.created_at,
+        used_at: (grant.used_at > grant.created_at).then_some(grant.used_at),
+    }
+}
+
+/// Ends a grant: one of those that [`connected`] gave.
+///
+/// # Errors
+/// When the database is away.
+pub async fn revoke(
+    site: &Site<'_>,
+    tenant: &TenantId,
+    id: Uuid,
+    reason: &'static str,
+) -> Result<Vec<Event>, StepFault> {
+    let ended = super::grants::revoke(site.server, site.settings, tenant, None, id, reason);
+    Ok(ended.await?)
+}
