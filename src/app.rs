@@ -1,6 +1,7 @@
 //! Wiring: from a configuration to a running service, and from a changed file to
 //! the next configuration. No rule lives here.
 
+mod authorize;
 mod background;
 mod database;
 mod explain;
@@ -24,6 +25,7 @@ use crate::clock::{SharedClock, SystemClock, new_replica_id};
 use crate::config::{Config, Loaded};
 use crate::dispatch::Dispatcher;
 use crate::http::{self, Edge, Listening, Snapshot};
+use crate::identity::OwnTokens;
 use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps, Ticks};
@@ -67,6 +69,7 @@ pub(crate) struct App {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) server: Arc<mcp::Server>,
     pub(crate) oauth: Arc<AuthorizationServer>,
+    pub(crate) own_tokens: Arc<OwnTokens>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) current: Arc<ArcSwap<Snapshot>>,
     pub(crate) epoch: watch::Sender<u64>,
@@ -146,6 +149,7 @@ impl Running {
             server: Arc::clone(&app.server),
             catalog: Arc::clone(&app.catalog),
             oauth: Arc::clone(&app.oauth),
+            own_tokens: Arc::clone(&app.own_tokens),
             metrics: Arc::clone(&app.metrics),
         };
         let closing = app.lifecycle.listeners.clone();
@@ -227,6 +231,11 @@ impl App {
             page_size: config.server.page_size,
             closing: lifecycle.streams.clone(),
         });
+        let own_tokens = Arc::new(OwnTokens::new(
+            store.clone(),
+            keys.sealer(Label::SigningKey),
+            Arc::clone(&clock),
+        ));
         let oauth = Arc::new(AuthorizationServer::new(oauth::Parts {
             store: store.clone(),
             outgoing: Arc::clone(&outgoing),
@@ -246,6 +255,7 @@ impl App {
             catalog,
             server: Arc::new(server),
             oauth,
+            own_tokens,
             metrics,
             current: Arc::new(ArcSwap::from_pointee(snapshot)),
             epoch: watch::channel(0).0,

@@ -25,7 +25,7 @@ use tokio::sync::watch;
 use crate::catalog::Catalog;
 use crate::config;
 use crate::credentials::Credentials;
-use crate::identity::Identity;
+use crate::identity::{Identity, OwnTokens};
 use crate::mcp::Server;
 use crate::oauth as oauth_rules;
 use crate::telemetry::metrics::Metrics;
@@ -71,6 +71,8 @@ pub struct Edge {
     pub catalog: Arc<Catalog>,
     /// The authorization server.
     pub oauth: Arc<oauth_rules::AuthorizationServer>,
+    /// What is known of our own tokens.
+    pub own_tokens: Arc<OwnTokens>,
     /// Counters.
     pub metrics: Arc<Metrics>,
 }

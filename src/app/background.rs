@@ -7,11 +7,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::task::TaskTracker;
 
-use super::App;
+use super::{App, authorize};
 use crate::audit::{AuditObserver, LaneName};
 use crate::catalog::HealthState;
 use crate::config::{self, Watch};
 use crate::ids::UpstreamId;
+use crate::oauth::grants;
 use crate::protocol::{Json, JsonLimits};
 use crate::store::StoreError;
 use crate::telemetry::metrics::Metrics;
@@ -53,6 +54,16 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
     tracker.spawn(
         ended
             .clone()
+            .run_until_cancelled_owned(authorize::follow_revocations(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
+            .run_until_cancelled_owned(authorize::keep_keys(Arc::clone(app))),
+    );
+    tracker.spawn(
+        ended
+            .clone()
             .run_until_cancelled_owned(show_upstreams(Arc::clone(app))),
     );
     tracker.close();
@@ -89,6 +100,10 @@ async fn hear(app: Arc<App>) {
             }
         };
         for message in messages {
+            if message.exchange == grants::EXCHANGE {
+                authorize::hear_revocations(&app).await;
+                continue;
+            }
             match Json::parse(Bytes::from(message.body), &JsonLimits::CALLER) {
                 Ok(message) => app.server.heard(&message),
                 Err(error) => {
@@ -157,6 +172,10 @@ async fn tidy(app: Arc<App>) {
 
 /// Removes what replicas and sessions that are gone have left.
 async fn tidy_rows(app: &App) -> Result<(), StoreError> {
+    if app.current.load().config.authorization_server.enabled {
+        let snapshot = app.current.load_full();
+        app.oauth.tidy(&snapshot.oauth).await?;
+    }
     app.store.delete_stale_messages(STALE_SECONDS).await?;
     app.store.delete_dead_replicas(STALE_SECONDS).await?;
     let lifetime = app.current.load().config.server.session_lifetime.0;

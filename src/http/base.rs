@@ -2,13 +2,13 @@
 //! caller's `Host` or forwarded headers gets into a URL that is printed, except
 //! from a trusted proxy while no `public_url` is configured (development).
 
-use std::fmt::Write as _;
 use std::net::{IpAddr, SocketAddr};
 
 use axum::http::{HeaderMap, header};
 use ipnet::IpNet;
 
 use crate::ids::TenantId;
+use crate::oauth::{endpoint_path, endpoint_url};
 
 /// Where URLs begin.
 #[derive(Clone, Debug)]
@@ -75,10 +75,9 @@ fn is_authority(text: &str) -> bool {
         })
 }
 
-/// The URL of an endpoint: the resource identifier of RFC 8707 and RFC 9728. A
-/// slash at the end of the base is the endpoint's first.
+/// The URL of an endpoint: the resource identifier of RFC 8707 and RFC 9728.
 pub(super) fn resource(base: &str, tenant: Option<&TenantId>) -> String {
-    format!("{}{}", base.trim_end_matches('/'), endpoint(tenant))
+    endpoint_url(base, tenant)
 }
 
 /// The URL of an endpoint's metadata: the path goes behind the well-known part
@@ -87,7 +86,7 @@ pub(super) fn metadata_url(base: &str, tenant: Option<&TenantId>) -> String {
     let path = path_of(base);
     let origin = base.strip_suffix(path).unwrap_or(base);
     let path = path.trim_end_matches('/');
-    let endpoint = endpoint(tenant);
+    let endpoint = endpoint_path(tenant);
     format!("{origin}/.well-known/oauth-protected-resource{path}{endpoint}")
 }
 
@@ -99,24 +98,6 @@ pub(super) fn path_of(base: &str) -> &str {
             rest.get(rest.find('/')?..)
         })
         .unwrap_or_default()
-}
-
-/// An endpoint's path. A tenant comes from a request's path: what has a meaning in
-/// URLs or headers is written in per cent codes again.
-fn endpoint(tenant: Option<&TenantId>) -> String {
-    let Some(tenant) = tenant else {
-        return "/mcp".to_owned();
-    };
-    let mut path = String::from("/t/");
-    for byte in tenant.as_str().bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            path.push(char::from(byte));
-        } else {
-            // Writing to a String does not fail.
-            let _ = write!(path, "%{byte:02X}");
-        }
-    }
-    path + "/mcp"
 }
 
 #[cfg(test)]

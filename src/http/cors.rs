@@ -22,12 +22,32 @@ const SENDABLE: [&str; 6] = [
 
 /// Whether a path is that of a document that everybody may read.
 pub(super) fn is_metadata(path: &str) -> bool {
-    path.starts_with("/.well-known/")
+    path.starts_with("/.well-known/") || path == "/oauth/jwks"
+}
+
+/// Whether a path is one of the pages that people see: no other page may read them
+/// or send their forms by script.
+fn is_page(path: &str) -> bool {
+    [
+        "/oauth/authorize",
+        "/oauth/login",
+        "/oauth/consent",
+        "/oauth/callback",
+        "/account",
+    ]
+    .into_iter()
+    .any(|page| {
+        path.strip_prefix(page)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 /// Answers preflights and marks answers. `Origin` was judged before.
 pub(super) async fn layer(State(_): State<Edge>, request: Request, next: Next) -> Response {
     let origin = request.headers().get(header::ORIGIN).cloned();
+    if is_page(request.uri().path()) {
+        return next.run(request).await;
+    }
     let is_metadata = is_metadata(request.uri().path());
     let preflight = request.method() == Method::OPTIONS
         && request

@@ -12,9 +12,10 @@ use axum::extract::{ConnectInfo, Path, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::identity::IdentityFault;
+use crate::identity::{IdentityFault, OwnIssuer, Principal};
 use crate::ids::TenantId;
 use crate::mcp::{self, Accept, Answer, Inbound, McpHeaders, Reply};
 use crate::tenancy::{self, TenantContext};
@@ -30,6 +31,8 @@ const ALLOW: &str = "POST, GET, DELETE";
 const DRAINED: usize = 16 << 20;
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
+/// How long a stream whose token was revoked may take to end by itself.
+const FAREWELL: Duration = Duration::from_millis(200);
 
 /// `/mcp`
 pub(super) async fn root(
@@ -79,6 +82,7 @@ async fn handle(
         Err(response) => return response,
     };
     let accept = accept(request.headers());
+    let principal = Arc::clone(context.principal());
     let inbound = site.inbound(context, request.headers(), accept);
     let answer = match *request.method() {
         Method::POST => match site.body(request).await {
@@ -93,7 +97,7 @@ async fn handle(
         }
         .into(),
     };
-    site.respond(answer, accept)
+    site.respond(answer, accept, &principal)
 }
 
 /// One request's place: which endpoint, under which configuration, from where.
@@ -112,7 +116,8 @@ impl Site {
             return Err(self.challenged(Challenge::NoToken, "no token"));
         };
         let resource = resource(&self.base, self.tenant.as_ref());
-        let principal = match self.snapshot.identity.verify(token, &resource).await {
+        let own = self.own_issuer();
+        let principal = match self.snapshot.identity.verify(token, &resource, own).await {
             Ok(principal) => principal,
             Err(IdentityFault::KeysUnavailable { .. }) => return Err(keys_unavailable()),
             Err(fault) => {
@@ -140,6 +145,15 @@ impl Site {
         )
     }
 
+    /// The built-in authorization server, where there is one.
+    fn own_issuer(&self) -> Option<OwnIssuer<'_>> {
+        let enabled = self.snapshot.config.authorization_server.enabled;
+        enabled.then(|| OwnIssuer {
+            tokens: &self.edge.own_tokens,
+            issuer: &self.base,
+        })
+    }
+
     fn challenged(&self, why: Challenge<'_>, reason: &'static str) -> Response {
         self.edge.metrics.authentication_failure(reason);
         if let Err(wait) = self.snapshot.edge.charge(self.address) {
@@ -151,7 +165,11 @@ impl Site {
     fn inbound(&self, context: TenantContext, headers: &HeaderMap, accept: Accept) -> Inbound {
         let current = Arc::clone(&self.edge.current);
         let tenant = self.tenant.clone();
+        let own = Arc::clone(&self.edge.own_tokens);
         let resolver: mcp::Resolver = Arc::new(move |principal| {
+            if own.is_revoked(principal) {
+                return None;
+            }
             let snapshot: Guard<Arc<Snapshot>> = current.load();
             tenancy::resolve(Arc::clone(principal), tenant.as_ref(), &snapshot.tenants).ok()
         });
@@ -208,11 +226,29 @@ impl Site {
         }
     }
 
-    fn respond(&self, answer: Answer, accept: Accept) -> Response {
+    fn respond(&self, answer: Answer, accept: Accept, principal: &Arc<Principal>) -> Response {
         let keep_alive = self.snapshot.config.server.keep_alive.0;
         match answer {
-            Answer::Stream(messages) => sse::response(messages, keep_alive),
+            Answer::Stream(messages) => {
+                let revoked = self.revoked(Arc::clone(principal));
+                sse::response(Box::pin(messages.take_until(revoked)), keep_alive)
+            }
             Answer::Reply(reply) => self.reply(reply, accept),
+        }
+    }
+
+    /// Ends when the caller's token is good no more, and streams that can say so had
+    /// a moment to.
+    fn revoked(&self, principal: Arc<Principal>) -> impl Future<Output = ()> + use<> {
+        let own = Arc::clone(&self.edge.own_tokens);
+        let mut epoch = self.edge.epoch.clone();
+        async move {
+            while !own.is_revoked(&principal) {
+                if epoch.changed().await.is_err() {
+                    std::future::pending::<()>().await;
+                }
+            }
+            tokio::time::sleep(FAREWELL).await;
         }
     }
 

@@ -77,9 +77,10 @@ fn document(
     tenant: Option<&TenantId>,
 ) -> Response {
     let snapshot = edge.current.load();
+    let base = snapshot.base.of(headers, peer);
     let document = Document {
-        resource: resource(&snapshot.base.of(headers, peer), tenant),
-        authorization_servers: issuers(&snapshot, tenant),
+        resource: resource(&base, tenant),
+        authorization_servers: issuers(&snapshot, &base, tenant),
         scopes_supported: vec![BASE_SCOPE],
         bearer_methods_supported: ["header"],
         resource_name: "Toolgate",
@@ -99,15 +100,20 @@ fn document(
 }
 
 /// The issuers that are trusted for the tenant; all of them where no tenant is fixed.
-fn issuers<'a>(snapshot: &'a Snapshot, tenant: Option<&TenantId>) -> Vec<&'a str> {
+fn issuers<'a>(snapshot: &'a Snapshot, base: &'a str, tenant: Option<&TenantId>) -> Vec<&'a str> {
+    let own = snapshot.config.authorization_server.enabled.then_some(base);
     let providers = || snapshot.config.identity_providers.values();
     let known = tenant.filter(|tenant| snapshot.config.tenants.contains_key(*tenant));
     let trusted = |provider: &&crate::config::IdentityProvider| {
         known.is_none_or(|tenant| provider.tenants.is_empty() || provider.tenants.contains(tenant))
     };
-    providers()
-        .filter(trusted)
-        .map(|provider| provider.issuer.as_str())
+    // Our own comes first: clients take the first one.
+    own.into_iter()
+        .chain(
+            providers()
+                .filter(trusted)
+                .map(|provider| provider.issuer.as_str()),
+        )
         .collect()
 }
 

@@ -1,13 +1,19 @@
 //! The authorization server's endpoints and the pages on the way of a sign-in.
 
 mod account;
+mod authorize;
 mod callback;
 mod consent;
 mod cookies;
+mod documents;
 mod flow;
 mod login;
 mod problems;
 mod proceed;
+mod protocol;
+mod register;
+mod revoke;
+mod token;
 mod visit;
 mod ways;
 
@@ -20,9 +26,14 @@ use flow::Goal;
 use visit::Visit;
 
 pub(super) use account::{get as account, revoke as account_revoke, sign_out as account_sign_out};
+pub(super) use authorize::get as authorize;
 pub(super) use callback::get as callback;
 pub(super) use consent::post as consent;
-pub(super) use login::{begin, get as login_page, post as login};
+pub(super) use documents::{keys, metadata, metadata_behind};
+pub(super) use login::{get as login_page, post as login};
+pub(super) use register::post as register;
+pub(super) use revoke::{introspect, post as revoke};
+pub(super) use token::post as token;
 
 /// What becomes of a step that failed: the client is told where it may be.
 fn fail(visit: &Visit, request: &AuthorizationRequest, fault: &StepFault) -> Response {

@@ -53,6 +53,56 @@ pub const ROUTES: &[Route] = &[
         methods: || get(metadata::suffixed),
     },
     Route {
+        path: "/.well-known/oauth-authorization-server",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata),
+    },
+    Route {
+        path: "/.well-known/oauth-authorization-server/{*path}",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata_behind),
+    },
+    Route {
+        path: "/.well-known/openid-configuration",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata),
+    },
+    Route {
+        path: "/.well-known/openid-configuration/{*path}",
+        access: Access::Everybody,
+        methods: || get(oauth::metadata_behind),
+    },
+    Route {
+        path: "/oauth/jwks",
+        access: Access::Everybody,
+        methods: || get(oauth::keys),
+    },
+    Route {
+        path: "/oauth/authorize",
+        access: Access::Everybody,
+        methods: || get(oauth::authorize),
+    },
+    Route {
+        path: "/oauth/token",
+        access: Access::Everybody,
+        methods: || post(oauth::token),
+    },
+    Route {
+        path: "/oauth/register",
+        access: Access::Everybody,
+        methods: || post(oauth::register),
+    },
+    Route {
+        path: "/oauth/revoke",
+        access: Access::Everybody,
+        methods: || post(oauth::revoke),
+    },
+    Route {
+        path: "/oauth/introspect",
+        access: Access::Everybody,
+        methods: || post(oauth::introspect),
+    },
+    Route {
         path: "/oauth/consent",
         access: Access::Everybody,
         methods: || post(oauth::consent),

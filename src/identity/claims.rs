@@ -60,6 +60,7 @@ impl ProviderRules {
             roles: self.roles(claims),
             scopes: scopes(claims),
             grant: identifier(claims.get("grant_id"), "grant_id")?.map(str::to_owned),
+            family: None,
             token_id: identifier(claims.get("jti"), "jti")?.map(str::to_owned),
             expires_at,
         })

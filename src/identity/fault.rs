@@ -66,6 +66,9 @@ pub enum IdentityFault {
         /// The tenant that it claims.
         tenant: TenantId,
     },
+    /// It was good until its grant, its family or itself was revoked.
+    #[error("the token was revoked")]
+    Revoked,
     /// The provider's keys cannot be had: nothing is wrong with the token, and the
     /// caller may try again.
     #[error("the keys of the token's issuer cannot be had at the moment")]
@@ -94,6 +97,7 @@ impl IdentityFault {
             Self::NoTenant => "no_tenant",
             Self::SeveralTenants => "several_tenants",
             Self::TenantNotTrusted { .. } => "tenant_not_trusted",
+            Self::Revoked => "revoked",
             Self::KeysUnavailable { .. } => "keys_unavailable",
         }
     }

@@ -18,6 +18,7 @@ pub struct Principal {
     pub(super) roles: Vec<Role>,
     pub(super) scopes: BTreeSet<Scope>,
     pub(super) grant: Option<String>,
+    pub(super) family: Option<String>,
     pub(super) token_id: Option<String>,
     pub(super) expires_at: i64,
     pub(super) key: PrincipalKey,
@@ -132,6 +133,7 @@ impl Principal {
             roles: roles.iter().map(|role| Role::from(*role)).collect(),
             scopes: scopes.iter().map(|scope| Scope::from(*scope)).collect(),
             grant: None,
+            family: None,
             token_id: Some("test-token".to_owned()),
             expires_at: i64::MAX,
         }

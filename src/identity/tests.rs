@@ -134,7 +134,7 @@ impl World {
     }
 
     async fn verify(&self, token: &str) -> Result<Arc<Principal>, IdentityFault> {
-        self.identity.verify(token, RESOURCE).await
+        self.identity.verify(token, RESOURCE, None).await
     }
 
     fn pass(&self, seconds: u64) {
@@ -164,7 +164,7 @@ async fn a_token_is_verified_once_and_remembered_for_its_resource() {
     assert_eq!(
         world
             .identity
-            .verify(&token, "https://gw.example.com/mcp")
+            .verify(&token, "https://gw.example.com/mcp", None)
             .await
             .unwrap_err(),
         IdentityFault::WrongAudience
@@ -280,7 +280,7 @@ async fn a_new_key_is_fetched_once_for_a_hundred_tokens() {
     let verifications = (0..100).map(|n| {
         let token = world.token(&k2, &json!({ "jti": n.to_string() }));
         let identity = Arc::clone(&world.identity);
-        tokio::spawn(async move { identity.verify(&token, RESOURCE).await })
+        tokio::spawn(async move { identity.verify(&token, RESOURCE, None).await })
     });
     for verified in futures_util::future::join_all(verifications).await {
         assert!(verified.unwrap().is_ok());

@@ -13,6 +13,7 @@ use thiserror::Error;
 
 use super::claims::ProviderRules;
 use super::keys::{KeyTimings, ProviderKeys};
+use super::own::{OwnIssuer, Signed};
 use super::principal::digest;
 use super::source::Source;
 use super::{IdentityFault, Principal};
@@ -43,9 +44,18 @@ pub(super) struct Provider {
 #[derive(Clone)]
 struct Verified {
     principal: Arc<Principal>,
-    provider: usize,
+    by: By,
     generation: u64,
     at: i64,
+}
+
+/// Who vouches for a token.
+#[derive(Clone, Copy)]
+enum By {
+    /// The built-in authorization server.
+    Ourselves,
+    /// A configured provider.
+    Provider(usize),
 }
 
 /// Why the configured providers cannot be put to use.
@@ -149,23 +159,72 @@ impl Identity {
         &self,
         bearer: &str,
         resource: &str,
+        own: Option<OwnIssuer<'_>>,
     ) -> Result<Arc<Principal>, IdentityFault> {
         if bearer.len() > MAX_TOKEN {
             return Err(IdentityFault::Malformed);
         }
         let now = self.clock.unix_seconds();
         let key = digest([bearer, resource]);
-        if let Some(verified) = self.verified.get(&key)
-            && self.still_good(&verified, now).await?
-        {
-            return Ok(verified.principal);
+        let known = match self.verified.get(&key) {
+            Some(known) if self.still_good(&known, own, now).await? => Some(known.principal),
+            _ => None,
+        };
+        let principal = match known {
+            Some(principal) => principal,
+            None => {
+                self.verify_and_keep(key, bearer, resource, own, now)
+                    .await?
+            }
+        };
+        // Asked each time: a look at a table in memory.
+        if own.is_some_and(|own| own.tokens.is_revoked(&principal)) {
+            return Err(IdentityFault::Revoked);
         }
-        let verified = self.verify_anew(bearer, resource, now).await?;
+        Ok(principal)
+    }
+
+    async fn verify_and_keep(
+        &self,
+        key: [u8; 32],
+        bearer: &str,
+        resource: &str,
+        own: Option<OwnIssuer<'_>>,
+        now: i64,
+    ) -> Result<Arc<Principal>, IdentityFault> {
+        let verified = self.verify_anew(bearer, resource, own, now).await?;
         let principal = Arc::clone(&verified.principal);
         if principal.expires_at() > now {
             self.verified.insert(key, verified);
         }
         Ok(principal)
+    }
+
+    /// The claims of a token that a configured provider signed: an assertion. What it
+    /// says is for the caller to judge.
+    ///
+    /// # Errors
+    /// [`IdentityFault`]
+    pub async fn signed(&self, token: &str) -> Result<Signed, IdentityFault> {
+        let token = Token::parse(token)?;
+        let now = self.clock.unix_seconds();
+        let (_, provider) = self.of_issuer(&token)?;
+        let (claims, _) = provider.check_signature(&token, now).await?;
+        Ok(Signed {
+            provider: provider.rules.id.clone(),
+            typ: token.header().typ.clone(),
+            claims: claims.clone(),
+        })
+    }
+
+    /// The provider that a token's `iss` names. One that is not configured costs no
+    /// key and no signature check.
+    fn of_issuer(&self, token: &Token<'_>) -> Result<(usize, &Provider), IdentityFault> {
+        token
+            .unverified_issuer()
+            .and_then(|issuer| self.by_issuer.get(issuer))
+            .and_then(|index| Some((*index, self.providers.get(*index)?)))
+            .ok_or(IdentityFault::UnknownIssuer)
     }
 
     /// Fetches the keys of all providers that have none yet, so that the first
@@ -198,11 +257,24 @@ impl Identity {
         self.clock.unix_seconds()
     }
 
-    async fn still_good(&self, verified: &Verified, now: i64) -> Result<bool, IdentityFault> {
+    async fn still_good(
+        &self,
+        verified: &Verified,
+        own: Option<OwnIssuer<'_>>,
+        now: i64,
+    ) -> Result<bool, IdentityFault> {
         if verified.principal.expires_at() <= now {
             return Ok(false);
         }
-        match self.providers.get(verified.provider) {
+        let provider = match verified.by {
+            By::Provider(index) => self.providers.get(index),
+            By::Ourselves => {
+                let Some(own) = own else { return Ok(false) };
+                return Ok(own.issuer == verified.principal.issuer().as_str()
+                    && own.tokens.generation().await? == verified.generation);
+            }
+        };
+        match provider {
             Some(provider) => {
                 let keys = provider.keys.current(now).await?;
                 Ok(keys.generation == verified.generation)
@@ -215,21 +287,27 @@ impl Identity {
         &self,
         bearer: &str,
         resource: &str,
+        own: Option<OwnIssuer<'_>>,
         now: i64,
     ) -> Result<Verified, IdentityFault> {
         let token = Token::parse(bearer)?;
-        // An issuer that is not configured costs no key and no signature check.
-        let (index, provider) = token
-            .unverified_issuer()
-            .and_then(|issuer| self.by_issuer.get(issuer))
-            .and_then(|index| Some((*index, self.providers.get(*index)?)))
-            .ok_or(IdentityFault::UnknownIssuer)?;
+        if let Some(own) = own.filter(|own| token.unverified_issuer() == Some(own.issuer)) {
+            let verified = own.tokens.verify(&token, own.issuer, resource, now).await;
+            let (principal, generation) = verified?;
+            return Ok(Verified {
+                principal: Arc::new(principal),
+                by: By::Ourselves,
+                generation,
+                at: now,
+            });
+        }
+        let (index, provider) = self.of_issuer(&token)?;
         let (claims, generation) = provider.check_signature(&token, now).await?;
         let typ = token.header().typ.as_deref();
         let principal = provider.rules.principal(typ, claims, resource, now)?;
         Ok(Verified {
             principal: Arc::new(principal),
-            provider: index,
+            by: By::Provider(index),
             generation,
             at: now,
         })

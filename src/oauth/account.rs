@@ -3,8 +3,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::redirect::{redirect_kind, shown_host};
-use super::{Event, Person, RedirectKind, Site, StepFault, grants};
+use super::{Event, Person, RedirectKind, Site, StepFault, redirect};
 use crate::ids::{Scope, TenantId};
 use crate::store::oauth_grants::Grant;
 
@@ -39,38 +38,37 @@ pub async fn connected(site: &Site<'_>, person: &Person) -> Result<Vec<Connected
     let subject = person.own_subject();
     let mut all = Vec::new();
     for membership in &person.memberships {
-        all.extend(grants::list(site.server, &membership.tenant, &subject).await?);
+        let grants = super::grants::list(site.server, &membership.tenant, &subject).await?;
+        all.extend(grants.into_iter().map(connection));
     }
-    all.sort_by_key(|grant| std::cmp::Reverse(grant.used_at));
-    let schemes = &site.settings.server.registration.private_use_schemes;
-    Ok(all.into_iter().map(|grant| view(grant, schemes)).collect())
+    all.sort_by_key(|one| std::cmp::Reverse(one.used_at.unwrap_or(one.created_at)));
+    Ok(all)
 }
 
-/// Ends a grant of the person. Whose it is is judged once more.
-///
-/// # Errors
-/// When the database is away.
-pub async fn revoke(
-    site: &Site<'_>,
-    person: &Person,
-    grant: &Connected,
-) -> Result<Vec<Event>, StepFault> {
-    let subject = person.own_subject();
-    let (server, settings) = (site.server, site.settings);
-    let revoked = grants::revoke(server, settings, &grant.tenant, Some(&subject), grant.id);
-    Ok(revoked.await?)
-}
-
-fn view(grant: Grant, schemes: &[String]) -> Connected {
+fn connection(grant: Grant) -> Connected {
     Connected {
         id: grant.grant_id,
         tenant: TenantId::new(grant.tenant),
         client_name: grant.client_name,
         proven: grant.remembered,
-        redirect: redirect_kind(&grant.redirect_uri, schemes),
-        redirect_host: shown_host(&grant.redirect_uri),
+        redirect: redirect::configured_kind(&grant.redirect_uri),
+        redirect_host: redirect::shown_host(&grant.redirect_uri),
         scopes: grant.scopes.into_iter().map(Scope::new).collect(),
         created_at: grant.created_at,
         used_at: (grant.used_at > grant.created_at).then_some(grant.used_at),
     }
+}
+
+/// Ends a grant: one of those that [`connected`] gave.
+///
+/// # Errors
+/// When the database is away.
+pub async fn revoke(
+    site: &Site<'_>,
+    tenant: &TenantId,
+    id: Uuid,
+    reason: &'static str,
+) -> Result<Vec<Event>, StepFault> {
+    let ended = super::grants::revoke(site.server, site.settings, tenant, None, id, reason);
+    Ok(ended.await?)
 }

@@ -205,6 +205,7 @@ impl Site<'_> {
                     &tenant,
                     None,
                     family.grant_id,
+                    "person_gone",
                 );
                 events.extend(ended.await?);
                 Ok(None)

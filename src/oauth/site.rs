@@ -38,14 +38,14 @@ pub struct AuthorizationServer {
     pub(super) clock: SharedClock,
     pub(super) replica: ReplicaId,
     pub(super) provider_tokens: Sealer,
-    cookies: Sealer,
-    federation: Federation,
-    passwords: Passwords,
     pub(super) refresh_tokens: Prf,
     pub(super) keys: SigningKeys,
     pub(super) documents: Documents,
     pub(super) strangers: Bucket,
     pub(super) revoked: Notify,
+    cookies: Sealer,
+    federation: Federation,
+    passwords: Passwords,
 }
 
 /// A request's view: the server, the configuration that it runs under, and the
@@ -64,15 +64,15 @@ impl AuthorizationServer {
     /// Puts it together. Nothing is read yet.
     pub fn new(parts: Parts) -> Self {
         Self {
-            cookies: parts.keys.sealer(Label::Cookie),
-            federation: Federation::new(Arc::clone(&parts.outgoing), Arc::clone(&parts.clock)),
-            passwords: Passwords::new(Arc::clone(&parts.clock)),
             provider_tokens: parts.keys.sealer(Label::ProviderToken),
             refresh_tokens: parts.keys.prf(Label::RefreshToken),
             keys: SigningKeys::new(parts.keys.sealer(Label::SigningKey)),
             documents: Documents::default(),
             strangers: Bucket::default(),
             revoked: Notify::new(),
+            cookies: parts.keys.sealer(Label::Cookie),
+            federation: Federation::new(Arc::clone(&parts.outgoing), Arc::clone(&parts.clock)),
+            passwords: Passwords::new(Arc::clone(&parts.clock)),
             store: parts.store,
             outgoing: parts.outgoing,
             clock: parts.clock,

@@ -14,7 +14,9 @@ async fn account(gateway: &Gateway, browser: &Browser) -> Page {
 
 /// Sends a form of the account page.
 async fn act(gateway: &Gateway, browser: &Browser, path: &str, fields: &[(&str, &str)]) -> Page {
-    browser.post(&at(gateway, path), fields, gateway.url()).await
+    browser
+        .post(&at(gateway, path), fields, gateway.url())
+        .await
 }
 
 #[tokio::test]
@@ -39,7 +41,9 @@ async fn a_person_sees_what_is_connected_and_ends_it() {
         assert!(text.contains(part), "{part}: {text}");
     }
     let caller = |tokens: &serde_json::Value| {
-        gateway.anonymous().bearer(tokens["access_token"].as_str().unwrap())
+        gateway
+            .anonymous()
+            .bearer(tokens["access_token"].as_str().unwrap())
     };
     let lists = async |tokens: &serde_json::Value| {
         let mut session = caller(tokens).modern();
@@ -51,7 +55,11 @@ async fn a_person_sees_what_is_connected_and_ends_it() {
     let fields = [("token", &*page.field("token")), ("grant", &web_grant)];
     let done = act(&gateway, &browser, "/account/revoke", &fields).await;
     let page = browser.follow(done, WEB).await;
-    assert!(page.text().contains("The app is disconnected."), "{}", page.text());
+    assert!(
+        page.text().contains("The app is disconnected."),
+        "{}",
+        page.text()
+    );
     assert!(!page.text().contains("Web App"));
     assert_eq!(refresh(&gateway, "web", &web_tokens).await.status, 400);
     eventually("the access token is known to be revoked", async || {
@@ -62,7 +70,11 @@ async fn a_person_sees_what_is_connected_and_ends_it() {
     let fields = [("token", &*page.field("token")), ("grant", "all")];
     let done = act(&gateway, &browser, "/account/revoke", &fields).await;
     let page = browser.follow(done, WEB).await;
-    assert!(page.text().contains("No app is connected."), "{}", page.text());
+    assert!(
+        page.text().contains("No app is connected."),
+        "{}",
+        page.text()
+    );
     assert_eq!(refresh(&gateway, "desk", &desk_tokens).await.status, 400);
     assert_eq!(rows(&gateway), "1 0 0");
     // Consent went with it.
@@ -76,10 +88,18 @@ async fn the_page_asks_who_it_is_and_forgets_it_on_every_replica() {
     let page = account(&gateway, &browser).await;
     assert_eq!(page.location().unwrap(), at(&gateway, "/oauth/login"));
     let page = browser.follow(page, WEB).await;
-    assert!(page.text().contains("to see your connected apps"), "{}", page.text());
+    assert!(
+        page.text().contains("to see your connected apps"),
+        "{}",
+        page.text()
+    );
     let page = browser.sign_in(&page, "alice@acme.test").await;
     let page = browser.follow(page, WEB).await;
-    assert!(page.text().contains("No app is connected."), "{}", page.text());
+    assert!(
+        page.text().contains("No app is connected."),
+        "{}",
+        page.text()
+    );
     let replica = gateway.replica().await;
     let there = account(&replica, &browser).await;
     assert!(there.text().contains("alice@acme.test"), "{}", there.text());
@@ -88,7 +108,10 @@ async fn the_page_asks_who_it_is_and_forgets_it_on_every_replica() {
     let out = act(&gateway, &browser, "/account/sign-out", &fields).await;
     assert!(out.text().contains("You are signed out"), "{}", out.text());
     assert!(account(&gateway, &browser).await.location().is_some());
-    assert!(account(&gateway, &stolen).await.location().is_some(), "the row is gone");
+    assert!(
+        account(&gateway, &stolen).await.location().is_some(),
+        "the row is gone"
+    );
     assert!(account(&replica, &stolen).await.location().is_some());
 }
 
@@ -98,7 +121,10 @@ async fn nobody_ends_what_is_another_persons_and_no_other_site_ends_anything() {
     let (alice, bob) = (Browser::new(), Browser::new());
     alice.connect(&desk(&gateway), "alice@acme.test").await;
     bob.connect(&desk(&gateway), "bob@globex.test").await;
-    let (of_alice, of_bob) = (account(&gateway, &alice).await, account(&gateway, &bob).await);
+    let (of_alice, of_bob) = (
+        account(&gateway, &alice).await,
+        account(&gateway, &bob).await,
+    );
     let before = rows(&gateway);
     let (token, grant) = (of_alice.field("token"), of_alice.field("grant"));
     let fields = [("token", &*of_bob.field("token")), ("grant", &*grant)];
@@ -115,7 +141,12 @@ async fn nobody_ends_what_is_another_persons_and_no_other_site_ends_anything() {
         assert_eq!(alice.post_with(&url, &fields, &headers).await.status, 403);
     }
     let without = [("grant", &*grant)];
-    assert_eq!(act(&gateway, &alice, "/account/revoke", &without).await.status, 403);
+    assert_eq!(
+        act(&gateway, &alice, "/account/revoke", &without)
+            .await
+            .status,
+        403
+    );
     assert_eq!(alice.get(&format!("{url}?grant={grant}")).await.status, 405);
     assert_eq!(rows(&gateway), before);
     act(&gateway, &alice, "/account/revoke", &fields).await;
@@ -127,7 +158,12 @@ async fn a_user_who_is_removed_is_signed_in_no_more() {
     let mut gateway = local().await;
     let browser = Browser::new();
     browser.connect(&desk(&gateway), "bob@globex.test").await;
-    assert!(account(&gateway, &browser).await.text().contains("Desk App"));
+    assert!(
+        account(&gateway, &browser)
+            .await
+            .text()
+            .contains("Desk App")
+    );
     gateway.reload(r#"users: { "bob@globex.test": null }"#);
     eventually("bob is signed out", async || {
         account(&gateway, &browser).await.location()

@@ -14,7 +14,9 @@ use super::support::{Gateway, Value, json, real};
 /// Approves, goes to the provider and comes back to our callback, which is not asked yet.
 async fn at_callback(gateway: &Gateway, browser: &Browser) -> String {
     let page = browser.approve(&desk(gateway)).await;
-    let back = browser.get(&page.location().expect("to the provider")).await;
+    let back = browser
+        .get(&page.location().expect("to the provider"))
+        .await;
     let back = back.location().unwrap_or_else(|| panic!("{back:?}"));
     assert!(back.contains("/oauth/callback?"), "{back}");
     back
@@ -22,7 +24,10 @@ async fn at_callback(gateway: &Gateway, browser: &Browser) -> String {
 
 fn is_refused(gateway: &Gateway, page: &Page, what: &str) {
     assert_eq!(page.status, 400, "{what}: {page:?}");
-    assert!(page.location().is_none() && page.sent("code").is_none(), "{what}");
+    assert!(
+        page.location().is_none() && page.sent("code").is_none(),
+        "{what}"
+    );
     assert_eq!(rows(gateway), "0 0 0", "{what}");
 }
 
@@ -37,7 +42,9 @@ async fn the_provider_gets_our_own_request_and_nothing_of_the_apps() {
     // The provider refuses what it does not know, `resource` for one (C09).
     let browser = Browser::new();
     browser.approve(&ask).await;
-    let out = browser.connect_through(&desk(&gateway).with("resource", &gateway.audience("/t/acme/mcp"))).await;
+    let out = browser
+        .connect_through(&desk(&gateway).with("resource", &gateway.audience("/t/acme/mcp")))
+        .await;
     assert!(out.sent("code").is_some(), "{out:?}");
     let asked = idp.asked().pop().unwrap();
     let names: Vec<&str> = asked.keys().map(String::as_str).collect();
@@ -59,12 +66,22 @@ async fn the_provider_gets_our_own_request_and_nothing_of_the_apps() {
     assert_eq!(asked["scope"], "openid profile email");
     assert_eq!(asked["code_challenge_method"], "S256");
     let all = format!("{asked:?}");
-    for foreign in ["state-of-the-client", "E9Melhoa2", "desk", "/mcp", "echo.use", "127.0.0.1:1/"] {
+    for foreign in [
+        "state-of-the-client",
+        "E9Melhoa2",
+        "desk",
+        "/mcp",
+        "echo.use",
+        "127.0.0.1:1/",
+    ] {
         assert!(!all.contains(foreign), "{foreign}: {all}");
     }
     let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
     let claims = claims(&tokens);
-    assert_eq!((&claims["tenant"], &claims["roles"]), (&json!("acme"), &json!(["support"])));
+    assert_eq!(
+        (&claims["tenant"], &claims["roles"]),
+        (&json!("acme"), &json!(["support"]))
+    );
     assert!(!claims.to_string().contains("alice-at-idp"), "{claims}");
     let log = gateway.logs().lines().join("\n");
     for secret in ["code-", SECRET, "token-of-the-idp", "alice@acme.test"] {
@@ -95,23 +112,36 @@ async fn the_way_to_the_provider_leads_back_only_in_the_browser_that_was_asked()
     victim.open(&desk(&gateway)).await;
     let back = victim.get(&to_idp).await.location().unwrap();
     is_refused(&gateway, &victim.get(&back).await, "another browser");
-    is_refused(&gateway, &Browser::new().get(&back).await, "no browser of ours");
+    is_refused(
+        &gateway,
+        &Browser::new().get(&back).await,
+        "no browser of ours",
+    );
     // Nor with the victim's own cookie of another sign-in under that name.
     let own = at_callback(&gateway, &victim).await;
     let waiting = |browser: &Browser| {
         let cookies = browser.cookies();
-        let found = cookies.into_iter().find(|(name, _)| name.starts_with("toolgate-at-"));
+        let found = cookies
+            .into_iter()
+            .find(|(name, _)| name.starts_with("toolgate-at-"));
         found.unwrap()
     };
     let (name, _) = waiting(&attacker);
     let (_, value) = waiting(&victim);
     victim.set_cookie(&name, Some(&value));
-    is_refused(&gateway, &victim.get(&back).await, "a cookie of another sign-in");
+    is_refused(
+        &gateway,
+        &victim.get(&back).await,
+        "a cookie of another sign-in",
+    );
     // Nor with the attacker's cookie: it is bound to the attacker's browser.
     let (_, value) = waiting(&attacker);
     victim.set_cookie(&name, Some(&value));
     is_refused(&gateway, &victim.get(&back).await, "a planted cookie");
-    assert!(is_out(&victim.get(&own).await), "the victim's own sign-in goes on");
+    assert!(
+        is_out(&victim.get(&own).await),
+        "the victim's own sign-in goes on"
+    );
 }
 
 #[tokio::test]
@@ -132,7 +162,11 @@ async fn an_answer_counts_once_even_where_the_cookie_is_put_back() {
     let replica = gateway.replica().await;
     let there = back.replace(gateway.url(), replica.url());
     assert_eq!(before.get(&there).await.status, 400, "on another replica");
-    assert_eq!(idp.exchanged().len(), exchanged, "the code is not even tried");
+    assert_eq!(
+        idp.exchanged().len(),
+        exchanged,
+        "the code is not even tried"
+    );
     assert_eq!(rows(&gateway), rows_before);
 }
 
@@ -142,7 +176,13 @@ async fn a_changed_answer_is_not_believed() {
     let gateway = federated(&idp).await;
     let browser = Browser::new();
     let back = at_callback(&gateway, &browser).await;
-    let state = back.split("state=").nth(1).unwrap().split('&').next().unwrap();
+    let state = back
+        .split("state=")
+        .nth(1)
+        .unwrap()
+        .split('&')
+        .next()
+        .unwrap();
     for (what, changed) in [
         ("another state", back.replace(state, &state.to_uppercase())),
         ("no state", back.replace("state=", "stat=")),
@@ -176,7 +216,11 @@ async fn an_id_token_that_does_not_fit_lets_nobody_in() {
         idp.script(|script| script.claims = claims);
         let browser = Browser::new();
         let back = at_callback(&gateway, &browser).await;
-        is_refused(&gateway, &browser.get(&back).await, &format!("{name} {value}"));
+        is_refused(
+            &gateway,
+            &browser.get(&back).await,
+            &format!("{name} {value}"),
+        );
     }
     idp.script(|script| {
         script.claims = good;
@@ -184,7 +228,11 @@ async fn an_id_token_that_does_not_fit_lets_nobody_in() {
     });
     let browser = Browser::new();
     let back = at_callback(&gateway, &browser).await;
-    is_refused(&gateway, &browser.get(&back).await, "signed by somebody else");
+    is_refused(
+        &gateway,
+        &browser.get(&back).await,
+        "signed by somebody else",
+    );
 }
 
 #[tokio::test]
@@ -200,8 +248,15 @@ async fn an_answer_that_names_another_issuer_is_a_mix_up() {
     let evil = ("iss", "https://evil.example".to_owned());
     is_refused(&gateway, &go(vec![evil]).await, "another issuer");
     let slash = ("iss", format!("{}/", idp.issuer()));
-    is_refused(&gateway, &go(vec![slash]).await, "an issuer with a slash more");
-    assert!(idp.exchanged().is_empty(), "no code reaches a token endpoint");
+    is_refused(
+        &gateway,
+        &go(vec![slash]).await,
+        "an issuer with a slash more",
+    );
+    assert!(
+        idp.exchanged().is_empty(),
+        "no code reaches a token endpoint"
+    );
     assert!(is_out(&go(vec![("iss", idp.issuer().to_owned())]).await));
     // A provider that says that it names itself always has to (RFC 9207 §2.4).
     let idp = LoginIdp::serve().await;
@@ -260,7 +315,10 @@ async fn userinfo_is_asked_for_what_the_id_token_leaves_out_and_only_of_the_same
     let out = Browser::new().connect_through(&desk(&gateway)).await;
     let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
     let claims = claims(&tokens);
-    assert_eq!((&claims["tenant"], &claims["roles"]), (&json!("globex"), &json!(["boss"])));
+    assert_eq!(
+        (&claims["tenant"], &claims["roles"]),
+        (&json!("globex"), &json!(["boss"]))
+    );
     idp.script(|script| script.userinfo["sub"] = json!("mallory"));
     let page = Browser::new().connect_through(&desk(&gateway)).await;
     assert_eq!(page.status, 502, "{page:?}");
@@ -273,7 +331,8 @@ async fn an_address_chooses_the_provider_and_a_tenants_path_needs_no_choice() {
     let folder = super::support::folder::Folder::new();
     let secret = folder.file("secret", SECRET);
     let secret = secret.to_str().unwrap();
-    let mut providers = json!({"one": acme.config(secret, &["acme"]), "two": globex.config(secret, &["globex"])});
+    let mut providers =
+        json!({"one": acme.config(secret, &["acme"]), "two": globex.config(secret, &["globex"])});
     providers["one"]["login"]["email_domains"] = json!(["acme.test"]);
     providers["two"]["login"]["email_domains"] = json!(["globex.test"]);
     let yaml = json!({ "identity_providers": providers }).to_string();
@@ -282,11 +341,22 @@ async fn an_address_chooses_the_provider_and_a_tenants_path_needs_no_choice() {
     let page = browser.approve(&desk(&gateway)).await;
     assert!(page.text().contains("Work e-mail"), "{}", page.text());
     assert!(!page.body.contains("password"), "{}", page.body);
-    let nobody = browser.press(&page, "", &[("username", "x@nobody.test")]).await;
+    let nobody = browser
+        .press(&page, "", &[("username", "x@nobody.test")])
+        .await;
     assert_eq!(nobody.status, 422);
-    assert!(nobody.text().contains("No sign-in is set up"), "{}", nobody.text());
-    let to = browser.press(&page, "", &[("username", "Bob@GLOBEX.test")]).await;
-    assert!(to.location().unwrap().starts_with(globex.issuer()), "{to:?}");
+    assert!(
+        nobody.text().contains("No sign-in is set up"),
+        "{}",
+        nobody.text()
+    );
+    let to = browser
+        .press(&page, "", &[("username", "Bob@GLOBEX.test")])
+        .await;
+    assert!(
+        to.location().unwrap().starts_with(globex.issuer()),
+        "{to:?}"
+    );
     let out = browser.follow(to, LOOPBACK).await;
     let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
     assert_eq!(claims(&tokens)["tenant"], "globex");
@@ -309,11 +379,18 @@ async fn a_leavers_grant_dies_and_a_provider_that_is_away_signs_nobody_out() {
     let first = tokens(&gateway, "desk", &out, LOOPBACK).await;
     let next = async |tokens: &Value| -> (u16, Value) {
         let page = refresh(&gateway, "desk", tokens).await;
-        (page.status.as_u16(), serde_json::from_str(&page.body).unwrap())
+        (
+            page.status.as_u16(),
+            serde_json::from_str(&page.body).unwrap(),
+        )
     };
     assert_eq!(idp.exchanged().len(), 1);
     let (status, second) = next(&first).await;
-    assert_eq!((status, idp.exchanged().len()), (200, 1), "not asked so soon");
+    assert_eq!(
+        (status, idp.exchanged().len()),
+        (200, 1),
+        "not asked so soon"
+    );
     // Roles follow the provider, for the tokens after as well.
     idp.script(|script| script.claims["roles"] = json!([]));
     due(&gateway);
@@ -323,7 +400,11 @@ async fn a_leavers_grant_dies_and_a_provider_that_is_away_signs_nobody_out() {
     let (_, fourth) = next(&third).await;
     assert_eq!(claims(&fourth)["roles"], json!([]));
     // Away, or at odds with us: that says nothing of the person.
-    for refusal in [(503, "temporarily_unavailable"), (500, "server_error"), (401, "invalid_client")] {
+    for refusal in [
+        (503, "temporarily_unavailable"),
+        (500, "server_error"),
+        (401, "invalid_client"),
+    ] {
         idp.script(|script| script.refusal = Some(refusal));
         due(&gateway);
         assert_eq!(next(&fourth).await.0, 200, "{refusal:?}");
@@ -332,7 +413,11 @@ async fn a_leavers_grant_dies_and_a_provider_that_is_away_signs_nobody_out() {
     idp.script(|script| script.refusal = Some((400, "invalid_grant")));
     due(&gateway);
     let (status, answer) = next(&fifth).await;
-    assert_eq!((status, &answer["error"]), (400, &json!("invalid_grant")), "{answer}");
+    assert_eq!(
+        (status, &answer["error"]),
+        (400, &json!("invalid_grant")),
+        "{answer}"
+    );
     assert!(rows(&gateway).ends_with(" 0 0"), "{}", rows(&gateway));
 }
 
@@ -357,6 +442,9 @@ async fn a_provider_without_refresh_tokens_works() {
     let first = tokens(&gateway, "desk", &out, LOOPBACK).await;
     due(&gateway);
     assert_eq!(refresh(&gateway, "desk", &first).await.status, 200);
+    // Nobody can be asked whether alice is still there: it ends sooner.
+    let days = "SELECT round(extract(epoch FROM ends_at - used_at) / 86400) FROM oauth_families";
+    assert_eq!(gateway.database().psql(days).trim(), "7");
 }
 
 #[tokio::test]
@@ -368,7 +456,10 @@ async fn the_providers_tokens_are_stored_sealed() {
         "SELECT coalesce(s.refresh_token, 'taken') || ' ' || g.provider_token
          FROM oauth_sign_ins s, oauth_grants g",
     );
-    assert!(stored.starts_with("taken ") && stored.len() > 60, "{stored}");
+    assert!(
+        stored.starts_with("taken ") && stored.len() > 60,
+        "{stored}"
+    );
     assert!(!stored.contains("token-of-the-idp"), "{stored}");
 }
 
@@ -377,13 +468,19 @@ async fn real_idp(gateway_port: u16, people: &Value, more: &[(&str, &str)]) -> (
     let port = free_port();
     let modules = real::npm_file("oidc-provider/package.json");
     let modules = modules.parent().unwrap().parent().unwrap();
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clients/oidc_provider.mjs");
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/clients/oidc_provider.mjs"
+    );
     let mut command = Command::new(real::node_program());
     command
         .arg(script)
         .env("CLIENT_MODULES", modules)
         .env("PORT", port.to_string())
-        .env("REDIRECT_URI", format!("http://127.0.0.1:{gateway_port}/oauth/callback"))
+        .env(
+            "REDIRECT_URI",
+            format!("http://127.0.0.1:{gateway_port}/oauth/callback"),
+        )
         .env("PEOPLE", people.to_string())
         .envs(more.iter().copied());
     let process = Process::start("oidc-provider", &mut command);
@@ -394,8 +491,10 @@ async fn real_idp(gateway_port: u16, people: &Value, more: &[(&str, &str)]) -> (
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_certified_provider_signs_people_of_two_tenants_in() {
     let port = free_port();
-    let alice = json!({"alice": {"tenant": "acme", "roles": ["support"], "email": "alice@acme.test"}});
-    let bob = json!({"bob": {"tenant": "globex", "roles": ["analyst"], "email": "bob@globex.test"}});
+    let alice =
+        json!({"alice": {"tenant": "acme", "roles": ["support"], "email": "alice@acme.test"}});
+    let bob =
+        json!({"bob": {"tenant": "globex", "roles": ["analyst"], "email": "bob@globex.test"}});
     let (_acme, acme) = real_idp(port, &alice, &[("STRICT", "1")]).await;
     let (_globex, globex) = real_idp(port, &bob, &[("IN_ID_TOKEN", "1")]).await;
     let folder = super::support::folder::Folder::new();
@@ -426,7 +525,10 @@ async fn a_certified_provider_signs_people_of_two_tenants_in() {
         }
         let first = tokens(&gateway, "desk", &page, LOOPBACK).await;
         let claims = claims(&first);
-        assert_eq!((&claims["tenant"], &claims["roles"]), (&json!(tenant), &json!([role])));
+        assert_eq!(
+            (&claims["tenant"], &claims["roles"]),
+            (&json!(tenant), &json!([role]))
+        );
         due(&gateway);
         let second = refresh(&gateway, "desk", &first).await;
         assert_eq!(second.status, 200, "{second:?}");
@@ -436,6 +538,10 @@ async fn a_certified_provider_signs_people_of_two_tenants_in() {
         let left = gateway.http().delete(format!("{issuer}/people/{name}"));
         left.send().await.unwrap();
         due(&gateway);
-        assert_eq!(refresh(&gateway, "desk", &second).await.status, 400, "{name}");
+        assert_eq!(
+            refresh(&gateway, "desk", &second).await.status,
+            400,
+            "{name}"
+        );
     }
 }

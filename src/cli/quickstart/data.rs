@@ -231,7 +231,9 @@ fn users(hash: &str) -> String {
     let user = |user: &User| {
         json!({"password_hash": hash, "tenants": {user.tenant: user.roles}}).to_string()
     };
-    let entries = USERS.iter().map(|one| format!("  {}: {}\n", one.name, user(one)));
+    let entries = USERS
+        .iter()
+        .map(|one| format!("  {}: {}\n", one.name, user(one)));
     entries.collect()
 }
 

@@ -17,9 +17,7 @@ pub(super) fn print(data: &Data, listening: &Listeners) {
         );
     }
     clients(&base);
-    println!(
-        "\nWhat you connected: {base}/account. Without a browser, in another terminal:\n"
-    );
+    println!("\nWhat you connected: {base}/account. Without a browser, in another terminal:\n");
     println!("  toolgate token --user alice@acme.test --data-dir {folder} > alice");
     println!(
         "  toolgate call --token-file alice --url {base}/mcp                                  # the tools that Alice sees"

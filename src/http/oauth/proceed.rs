@@ -187,12 +187,12 @@ fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> R
             .filter(|tool| tool.rule.scopes.contains(scope))
             .collect();
         if opened.is_empty() {
-            reach.narrowed.push(ScopeView::of(scope.as_str()));
+            reach.narrowed.push(visit.scope(scope.as_str()));
             continue;
         }
         reach.scopes.push(scope.clone());
         reach.offers.push(Offer {
-            scope: ScopeView::of(scope.as_str()),
+            scope: visit.scope(scope.as_str()),
             changes: opened.iter().any(|tool| !tool.definition.read_only()),
             tools: opened
                 .iter()

@@ -41,7 +41,7 @@ pub(crate) async fn federated_with(idp: &LoginIdp, tenants: &[&str], over: &str)
 /// What all of them have.
 pub(crate) async fn setup() -> Setup {
     let base = json!({
-        "authorization_server": { "enabled": true },
+        "authorization_server": { "enabled": true, "scopes": { "echo.use": "Repeat what it hears" } },
         "outgoing": { "allow_networks": ["127.0.0.0/8"] },
         "clients": {
             "desk": { "name": "Desk App", "redirect_uris": ["http://127.0.0.1/callback"] },

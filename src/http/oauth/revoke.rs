@@ -1,0 +1,40 @@
+//! `/oauth/revoke` (RFC 7009) and `/oauth/introspect` (RFC 7662).
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use super::protocol::{Asked, answer};
+use crate::oauth::TokenFault;
+
+/// Ends a token. One that is not known is ended already: that is a success (RFC 7009 §2.2).
+pub(in crate::http) async fn post(asked: Asked) -> Response {
+    let outcome = match asked.client().await {
+        Ok(client) => asked.visit.site().revoke(&client, &asked.parameters).await,
+        Err(fault) => Err(fault),
+    };
+    match outcome {
+        Ok(events) => match asked.visit.record(events).await {
+            Ok(()) => answer(StatusCode::OK, "{}".to_owned()),
+            Err(_) => asked.fail(&TokenFault::Unavailable),
+        },
+        Err(fault) => asked.fail(&fault),
+    }
+}
+
+/// Says whether a token is good, to resource servers that have authenticated.
+pub(in crate::http) async fn introspect(asked: Asked) -> Response {
+    let outcome = match asked.client().await {
+        Ok(client) => {
+            asked
+                .visit
+                .site()
+                .introspect(&client, &asked.parameters)
+                .await
+        }
+        Err(fault) => Err(fault),
+    };
+    match outcome {
+        Ok(document) => answer(StatusCode::OK, document),
+        Err(fault) => asked.fail(&fault),
+    }
+}
