@@ -285,7 +285,7 @@ async fn what_the_provider_refuses_the_app_is_told_in_our_own_words() {
         assert_eq!(out.sent("error").unwrap(), told);
         assert_eq!(out.sent("state").unwrap(), "state-of-the-client");
         assert_eq!(out.sent("iss").unwrap(), gateway.audience(""));
-        assert!(!out.location().unwrap().contains("script"), "{out:?}");
+        assert!(!out.location().unwrap().contains("alert"), "{out:?}");
     }
     assert_eq!(rows(&gateway), "0 0 0");
 }

@@ -161,7 +161,7 @@ impl Data {
         let claims = json!({
             "iss": ISSUER, "sub": user.name, "aud": resource, "client_id": "quickstart", "tenant": user.tenant,
             "roles": user.roles, "scope": "mcp", "iat": now, "exp": now + i64::from(lifetime),
-            "jti": crate::clock::new_call_id(&SystemClock).to_string(),
+            "jti": clock::new_call_id(&SystemClock).to_string(),
         });
         let claims = claims.as_object().cloned().unwrap_or_default();
         Ok(self.signing_key()?.sign(&claims, "at+jwt")?)

@@ -177,7 +177,8 @@ impl Served {
         });
         if self.script().gives_refresh_tokens {
             let mut all = self.refresh_tokens.lock().unwrap();
-            all.push(format!("refresh-token-of-the-idp-{}", all.len()));
+            let next = format!("refresh-token-of-the-idp-{}", all.len());
+            all.push(next);
             answer["refresh_token"] = json!(all.last());
         }
         body(200, &answer)

@@ -164,8 +164,9 @@ pub(crate) fn claims(tokens: &Value) -> Value {
 
 /// How many rows the tables of sign-ins and grants have.
 pub(crate) fn rows(gateway: &Gateway) -> String {
-    gateway.database().psql(
+    let counted = gateway.database().psql(
         "SELECT (SELECT count(*) FROM oauth_sign_ins) || ' ' || (SELECT count(*) FROM oauth_grants)
              || ' ' || (SELECT count(*) FROM oauth_families)",
-    )
+    );
+    counted.trim().to_owned()
 }
