@@ -165,8 +165,8 @@ impl Site<'_> {
     /// The provider's refresh token; none where it was sealed with a key that is gone.
     fn provider_token(&self, grant: &Grant) -> Option<Secret<String>> {
         let sealed = grant.provider_token.as_deref()?;
-        let sealer = &self.server.provider_tokens;
-        let bytes = sealer.open(sealed, grant.subject.as_bytes()).ok()?;
+        let tokens = &self.server.provider_tokens;
+        let bytes = tokens.open(sealed, grant.subject.as_bytes()).ok()?;
         String::from_utf8(bytes).ok().map(Secret::new)
     }
 
@@ -177,8 +177,8 @@ impl Site<'_> {
         token: Option<&Secret<String>>,
     ) -> Result<(), StoreError> {
         let Some(token) = token else { return Ok(()) };
-        let sealer = &self.server.provider_tokens;
-        let sealed = sealer.seal(token.expose().as_bytes(), grant.subject.as_bytes());
+        let tokens = &self.server.provider_tokens;
+        let sealed = tokens.seal(token.expose().as_bytes(), grant.subject.as_bytes());
         let tenant = tenant_of(&grant.tenant);
         let store = &self.server.store;
         store

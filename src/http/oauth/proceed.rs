@@ -173,9 +173,9 @@ fn quiet(case: &Case) -> Result<(), StepFault> {
 
 fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> Reach {
     let mut reach = Reach::default();
-    let rules = visit.snapshot.tenants.get(tenant);
+    let known = visit.snapshot.tenants.get(tenant);
     let view = visit.edge.catalog.view(tenant);
-    let tools = rules.map(|rules| visibility::reachable(&rules, roles, &view));
+    let tools = known.map(|known| visibility::reachable(&known, roles, &view));
     let tools = tools.unwrap_or_default();
     for scope in asked {
         if scope.as_str() == BASE_SCOPE {
