@@ -20,7 +20,7 @@ pub(crate) const CLIENT: &str = "toolgate-at-idp";
 /// The secret that goes with it.
 pub(crate) const SECRET: &str = "secret/at:idp";
 
-/// Parameters that a strict provider knows (OpenID Connect Core §3.1.2.1, RFC 7636).
+/// Parameters that a strict provider knows (`OpenID` Connect Core §3.1.2.1, RFC 7636).
 const KNOWN: [&str; 9] = [
     "response_type",
     "client_id",
