@@ -33,6 +33,7 @@ pub(super) fn make(
         Some(earlier) => identity.with_keys_of(&earlier.identity),
         None => identity,
     };
+    let identity = Arc::new(identity);
     let server = &config.server;
     Ok(Snapshot {
         digest: loaded.digest,
@@ -41,16 +42,31 @@ pub(super) fn make(
             public,
             server.trusted_proxies.clone(),
         ),
-        identity: Arc::new(identity),
+        oauth: oauth::Settings::new(&config)?.reading(id_tokens(&identity)),
+        identity,
         tenants: Tenants::new(&config),
         credentials: Arc::new(
             Credentials::new(&config.upstreams, Arc::clone(clock)).context("upstreams")?,
         ),
         edge: EdgeLimiter::new(&config.edge)
             .ok_or_else(|| anyhow!("edge.per_address: rate and burst must be above 0"))?,
-        oauth: oauth::Settings::new(&config)?,
         config,
     })
+}
+
+/// How the authorization server reads ID tokens.
+fn id_tokens(identity: &Arc<Identity>) -> oauth::IdTokens {
+    let (verifier, describer) = (Arc::clone(identity), Arc::clone(identity));
+    oauth::IdTokens {
+        verify: Arc::new(move |provider, token| {
+            let identity = Arc::clone(&verifier);
+            Box::pin(async move { identity.signed_claims(&provider, &token).await.ok() })
+        }),
+        describe: Arc::new(move |provider, claims| {
+            let person = describer.person(provider, claims).ok()?;
+            Some((person.tenants, person.roles))
+        }),
+    }
 }
 
 /// Puts the configured upstreams into the catalogue and reads what they offer.

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::check::Check;
 use super::{Bucket, Interval, Pattern, Rate};
+use crate::ids::Scope;
 
 /// `authorization_server`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -15,6 +17,8 @@ pub struct AuthorizationServer {
     pub enabled: bool,
     /// How clients become known.
     pub registration: Registration,
+    /// What scopes mean, in words for people: `Change and delete customers`.
+    pub scopes: IndexMap<Scope, String>,
     /// How long an access token is good for.
     pub access_token_lifetime: Interval,
     /// How long a refresh token may lie unused.
@@ -34,6 +38,7 @@ impl Default for AuthorizationServer {
         Self {
             enabled: false,
             registration: Registration::default(),
+            scopes: IndexMap::new(),
             access_token_lifetime: Interval::seconds(10 * 60),
             refresh_token_lifetime: Interval::seconds(30 * 24 * 3600),
             sign_in_lifetime: Interval::seconds(180 * 24 * 3600),
@@ -102,6 +107,15 @@ pub enum SigningAlgorithm {
 impl AuthorizationServer {
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.within("registration", |check| self.registration.validate(check));
+        check.within("scopes", |check| {
+            for (scope, words) in &self.scopes {
+                check.within(scope.as_str(), |check| {
+                    if words.trim().is_empty() || words.chars().any(char::is_control) {
+                        check.fault("says nothing", "write what a person may do with it");
+                    }
+                });
+            }
+        });
         for (key, interval) in [
             ("refresh_token_lifetime", self.refresh_token_lifetime),
             ("sign_in_lifetime", self.sign_in_lifetime),

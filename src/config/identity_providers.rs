@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
+use super::Interval;
 use super::check::Check;
 use crate::ids::{ProviderId, TenantId};
 
@@ -58,6 +59,14 @@ pub struct Login {
     /// Domains of the e-mail addresses of its people, to choose by on the sign-in page.
     #[serde(default)]
     pub email_domains: Vec<String>,
+    /// How long a person stays signed in to a client whose standing cannot be asked
+    /// for, because the provider gave no refresh token.
+    #[serde(default = "unchecked_lifetime")]
+    pub unchecked_lifetime: Interval,
+}
+
+fn unchecked_lifetime() -> Interval {
+    Interval::seconds(7 * 24 * 3600)
 }
 
 fn login_scopes() -> Vec<String> {
@@ -188,6 +197,7 @@ impl Login {
                 check.fault("lacks `openid`", "add it: without it nobody is signed in");
             });
         }
+        check.lasting("unchecked_lifetime", self.unchecked_lifetime);
         check.each("email_domains", &self.email_domains, |domain, check| {
             if !domain.contains('.') || domain.contains(['@', '/', ' ']) {
                 check.fault("is no domain", "write one such as `example.com`");

@@ -47,7 +47,7 @@ impl ProviderRules {
         check_kind(typ, claims)?;
         let expires_at = check_times(claims, now)?;
         self.check_audience(claims, resource)?;
-        let subject = self.subject(claims)?;
+        let subject = subject(claims)?;
         let tenant = self.tenant(claims, &subject)?;
         let client = self.client(claims)?;
         Ok(Principal {
@@ -128,12 +128,6 @@ impl ProviderRules {
         Ok(ClientId::from(UNKNOWN_CLIENT))
     }
 
-    pub(super) fn subject(&self, claims: &Claims) -> Result<Subject, IdentityFault> {
-        identifier(claims.get("sub"), "sub")?
-            .map(Subject::from)
-            .ok_or(IdentityFault::BadClaim { claim: "sub" })
-    }
-
     /// Every tenant that is claimed: those that the provider may speak for, then
     /// the others. Without a claim the provider's only tenant.
     pub(super) fn tenants_of_person(
@@ -168,6 +162,13 @@ impl ProviderRules {
             .map(Role::from)
             .collect()
     }
+}
+
+/// `sub`
+pub(super) fn subject(claims: &Claims) -> Result<Subject, IdentityFault> {
+    identifier(claims.get("sub"), "sub")?
+        .map(Subject::from)
+        .ok_or(IdentityFault::BadClaim { claim: "sub" })
 }
 
 /// Whether it may be an access token at all (RFC 8725 §3.11, §3.12). Many issuers

@@ -1,7 +1,7 @@
 //! People who sign in: what a provider's verified claims say of a person, by the
 //! same rules as for its access tokens (`rules.md` §4.7).
 
-use super::claims::ProviderRules;
+use super::claims::{ProviderRules, subject};
 use super::{Identity, IdentityFault};
 use crate::ids::{ProviderId, Role, Subject, TenantId};
 use crate::jose::{Claims, Token};
@@ -63,7 +63,7 @@ impl ProviderRules {
                 .map(str::to_owned)
         };
         Ok(PersonClaims {
-            subject: self.subject(claims)?,
+            subject: subject(claims)?,
             name: text("name").or_else(|| text("preferred_username")),
             email: text("email"),
             tenants,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use crate::config::IdentityProvider;
 
-    fn person(tenants: &[&str], claims: serde_json::Value) -> Result<PersonClaims, IdentityFault> {
+    fn person(tenants: &[&str], claims: &serde_json::Value) -> Result<PersonClaims, IdentityFault> {
         let config: IdentityProvider = serde_json::from_value(json!({
             "issuer": "https://idp.example.com", "tenants": tenants,
             "claims": {"tenant": "org", "roles": "groups"},
@@ -116,7 +116,7 @@ mod tests {
             (&[], json!(["one", "two"]), &["one", "two"], &[]),
         ];
         for (trusted, claimed, right, outside) in table {
-            let person = person(trusted, json!({"sub": "1", "org": claimed})).unwrap();
+            let person = person(trusted, &json!({"sub": "1", "org": claimed})).unwrap();
             assert_eq!(person.tenants, ids(right), "{claimed}");
             assert_eq!(person.untrusted, ids(outside), "{claimed}");
         }
@@ -124,10 +124,10 @@ mod tests {
 
     #[test]
     fn a_person_needs_a_subject_and_brings_roles() {
-        assert!(person(&["acme"], json!({"org": "acme"})).is_err());
-        assert!(person(&["acme"], json!({"sub": "1", "org": {"a": 1}})).is_err());
+        assert!(person(&["acme"], &json!({"org": "acme"})).is_err());
+        assert!(person(&["acme"], &json!({"sub": "1", "org": {"a": 1}})).is_err());
         let alice = json!({"sub": "1", "groups": ["a", "b"], "name": "Alice", "email": " "});
-        let alice = person(&["acme"], alice).unwrap();
+        let alice = person(&["acme"], &alice).unwrap();
         assert_eq!(alice.roles, [Role::from("a"), Role::from("b")]);
         assert_eq!((alice.name.as_deref(), alice.email), (Some("Alice"), None));
     }

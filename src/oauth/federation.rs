@@ -1,4 +1,4 @@
-//! Sign-in through a company's identity provider: the gateway as an OpenID Connect
+//! Sign-in through a company's identity provider: the gateway as an `OpenID` Connect
 //! client (code, PKCE, nonce). Nothing of a client's request goes to the provider:
 //! it sees our own client id, redirect, state, nonce, challenge and the configured
 //! scopes, and no parameter that it might not know.

@@ -109,7 +109,7 @@ pub async fn authorize(
         resource: request.resource.url.clone(),
         scopes: scopes.clone(),
         roles: membership.roles.iter().map(ToString::to_string).collect(),
-        ends_at: now + site.settings.server.sign_in_lifetime.0,
+        ends_at: now + lasts(site, person),
     };
     let grant = grant_of(server, request, person, approval, scopes.clone(), now);
     let grant_id = server.store.insert_grant(&grant, &family).await?;
@@ -129,6 +129,17 @@ pub async fn authorize(
             scopes: scopes.join(" "),
         }],
     })
+}
+
+/// How long a person stays signed in: shorter where nobody can be asked whether they
+/// are still there.
+fn lasts(site: &Site<'_>, person: &Person) -> std::time::Duration {
+    let longest = site.settings.server.sign_in_lifetime.0;
+    let provider = site.settings.providers.get(&person.provider);
+    match provider.and_then(|provider| provider.login.as_ref()) {
+        Some(login) if person.refresh_token.is_none() => longest.min(login.unchecked_lifetime.0),
+        _ => longest,
+    }
 }
 
 fn grant_of(

@@ -6,6 +6,7 @@ use std::path::Path;
 use indexmap::{IndexMap, IndexSet};
 use thiserror::Error;
 
+use super::IdTokens;
 use crate::config::{self, Config, SecretFileFault};
 use crate::ids::{ClientId, ProviderId, Scope, TenantId};
 use crate::jose::{KeySet, KeySetFault};
@@ -30,6 +31,8 @@ pub struct Settings {
     pub users: IndexMap<String, config::User>,
     /// The tenants that exist.
     pub tenants: BTreeSet<TenantId>,
+    /// How the ID tokens of providers are read.
+    pub id_tokens: Option<IdTokens>,
     /// Every scope that can be asked for, the base one first; without `offline_access`.
     pub scopes: Vec<Scope>,
 }
@@ -94,9 +97,17 @@ impl Settings {
             clients,
             providers: config.identity_providers.clone(),
             users: config.users.clone(),
+            id_tokens: None,
             tenants: config.tenants.keys().cloned().collect(),
             scopes: scopes.into_iter().collect(),
         })
+    }
+
+    /// Reads ID tokens so: when a person's standing is asked for.
+    #[must_use]
+    pub fn reading(mut self, id_tokens: IdTokens) -> Self {
+        self.id_tokens = Some(id_tokens);
+        self
     }
 
     /// Whether a scope can be granted.

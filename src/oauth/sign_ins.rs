@@ -105,8 +105,8 @@ pub async fn take(site: &Site<'_>, signed_in: &SignedIn) -> Result<Person, StepF
     // Sealed with a key that is gone: as if the provider had given none.
     person.refresh_token = sealed
         .and_then(|sealed| {
-            let sealer = site.server.provider_tokens();
-            sealer.open(&sealed, signed_in.id.as_bytes()).ok()
+            let tokens = site.server.provider_tokens();
+            tokens.open(&sealed, signed_in.id.as_bytes()).ok()
         })
         .and_then(|bytes| String::from_utf8(bytes).ok())
         .map(Secret::new);

@@ -4,8 +4,12 @@
 use std::time::Duration;
 
 use super::Site;
+use super::federation::{Expected, RenewFault, Tokens as ProviderTokens, judge};
 use super::tokens::tenant_of;
-use crate::config::LOCAL_PROVIDER;
+use crate::config::{IdentityProvider, LOCAL_PROVIDER};
+use crate::ids::ProviderId;
+use crate::jose::Claims;
+use crate::secret::Secret;
 use crate::store::StoreError;
 use crate::store::oauth_grants::Grant;
 
@@ -42,7 +46,7 @@ impl Site<'_> {
         if !ours {
             return Ok(here);
         }
-        Ok(self.provider_standing(grant).await.unwrap_or(here))
+        Ok(self.provider_standing(grant).await?.unwrap_or(here))
     }
 
     /// What the configuration says: the provider still signs people of the tenant in,
@@ -76,8 +80,109 @@ impl Site<'_> {
 
     /// What the provider says, asked with the refresh token that it gave. `None` where
     /// it gave none, or does not answer: nobody is signed out because it is away.
-    #[expect(clippy::unused_async, reason = "it asks the provider")]
-    async fn provider_standing(&self, _grant: &Grant) -> Option<Standing> {
-        None
+    async fn provider_standing(&self, grant: &Grant) -> Result<Option<Standing>, StoreError> {
+        let id = ProviderId::from(grant.provider.as_str());
+        let provider = self.settings.providers.get(&id);
+        let Some((provider, login)) = provider.and_then(|one| Some((one, one.login.as_ref()?)))
+        else {
+            return Ok(None);
+        };
+        let Some(token) = self.provider_token(grant) else {
+            return Ok(None);
+        };
+        let callback = format!("{}/oauth/callback", self.issuer.trim_end_matches('/'));
+        let federation = self.server.federation();
+        let tokens = match federation.renew(provider, login, &callback, &token).await {
+            Ok(tokens) => tokens,
+            Err(RenewFault::Gone) => return Ok(Some(Standing::Gone)),
+            Err(RenewFault::Away(fault)) => {
+                tracing::warn!(provider.id = %id, error = %fault, "A person's standing could not be asked for; they stay signed in.");
+                return Ok(None);
+            }
+        };
+        self.keep_provider_token(grant, tokens.refresh_token.as_ref())
+            .await?;
+        let standing = self.described(grant, &id, provider, &tokens).await;
+        if let Some(Standing::Good(Some(roles))) = &standing {
+            let tenant = tenant_of(&grant.tenant);
+            let store = &self.server.store;
+            store
+                .update_grant_roles(&tenant, grant.grant_id, roles)
+                .await?;
+        }
+        Ok(standing)
+    }
+
+    /// What fresh tokens say of the person. The ID token where there is one, and
+    /// userinfo for what it leaves out.
+    async fn described(
+        &self,
+        grant: &Grant,
+        id: &ProviderId,
+        provider: &IdentityProvider,
+        tokens: &ProviderTokens,
+    ) -> Option<Standing> {
+        let readers = self.settings.id_tokens.as_ref()?;
+        let login = provider.login.as_ref()?;
+        let mut claims = Claims::new();
+        if let Some(token) = &tokens.id_token {
+            let signed = (readers.verify)(id.clone(), token.clone()).await;
+            let expected = Expected {
+                issuer: &provider.issuer,
+                client_id: &login.client_id,
+                nonce: None,
+                now: self.server.clock.unix_seconds(),
+            };
+            // A token that does not fit says nothing of the person.
+            claims = signed.filter(|claims| judge(claims, expected).is_ok())?;
+            let subject = claims.get("sub").and_then(serde_json::Value::as_str);
+            if subject != Some(grant.provider_subject.as_str()) {
+                return Some(Standing::Gone);
+            }
+        }
+        let tells = |claims: &Claims, path: &str| {
+            let first = path.split('.').next().unwrap_or(path);
+            claims.contains_key(path) || claims.contains_key(first)
+        };
+        let (tenant, roles) = (&provider.claims.tenant, &provider.claims.roles);
+        if !tells(&claims, roles) || (provider.tenants.len() != 1 && !tells(&claims, tenant)) {
+            let federation = self.server.federation();
+            let asked = federation
+                .userinfo(provider, &grant.provider_subject, &tokens.access_token)
+                .await;
+            for (name, value) in asked.ok().flatten()? {
+                claims.entry(name).or_insert(value);
+            }
+        }
+        let (tenants, roles) = (readers.describe)(id, &claims)?;
+        if !tenants.iter().any(|one| one.as_str() == grant.tenant) {
+            return Some(Standing::Gone);
+        }
+        let roles = roles.iter().map(ToString::to_string).collect();
+        Some(Standing::Good(Some(roles)))
+    }
+
+    /// The provider's refresh token; none where it was sealed with a key that is gone.
+    fn provider_token(&self, grant: &Grant) -> Option<Secret<String>> {
+        let sealed = grant.provider_token.as_deref()?;
+        let tokens = &self.server.provider_tokens;
+        let bytes = tokens.open(sealed, grant.subject.as_bytes()).ok()?;
+        String::from_utf8(bytes).ok().map(Secret::new)
+    }
+
+    /// Providers that rotate theirs give a new one each time.
+    async fn keep_provider_token(
+        &self,
+        grant: &Grant,
+        token: Option<&Secret<String>>,
+    ) -> Result<(), StoreError> {
+        let Some(token) = token else { return Ok(()) };
+        let tokens = &self.server.provider_tokens;
+        let sealed = tokens.seal(token.expose().as_bytes(), grant.subject.as_bytes());
+        let tenant = tenant_of(&grant.tenant);
+        let store = &self.server.store;
+        store
+            .update_provider_token(&tenant, grant.grant_id, Some(&sealed))
+            .await
     }
 }

@@ -215,6 +215,29 @@ impl Store {
         lease.settle(outcome).map(drop)
     }
 
+    /// Gives what comes of a grant the roles that the person has now.
+    #[tracing::instrument(name = "db.oauth_families.update_roles", level = "debug", skip_all)]
+    pub async fn update_grant_roles(
+        &self,
+        tenant: &TenantId,
+        grant_id: Uuid,
+        roles: &[String],
+    ) -> Result<(), StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout(),
+            sqlx::query!(
+                "UPDATE oauth_families SET roles = $3 WHERE tenant = $1 AND grant_id = $2",
+                tenant.as_str(),
+                grant_id,
+                roles
+            )
+            .execute(lease.connection()),
+        )
+        .await;
+        lease.settle(outcome).map(drop)
+    }
+
     /// Takes it on to ask about a person's standing; `false` where somebody has since
     /// `since`. Of several replicas one asks: a provider that rotates its refresh
     /// tokens would take two for a theft.

@@ -170,8 +170,8 @@ pub struct Fingerprints {
 
 /// The tools that somebody with these roles could use if they had every scope: what
 /// a person is shown before there is a token. No proof of anything.
-pub fn reachable(rules: &TenantRules, roles: &[Role], view: &View) -> Vec<Arc<Tool>> {
-    let may = |tool: &&Arc<Tool>| matches!(verdict(rules, roles, tool), Verdict::Allowed(_));
+pub fn reachable(tenant: &TenantRules, roles: &[Role], view: &View) -> Vec<Arc<Tool>> {
+    let may = |tool: &&Arc<Tool>| matches!(verdict(tenant, roles, tool), Verdict::Allowed(_));
     view.tools().iter().filter(may).cloned().collect()
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests run beside the program: Postgres, real clients and
-# real upstreams, each at one version, into target/clients (CLIENTS_DIR). Quick
+# Installs what the tests run beside the program: Postgres, a browser, real clients
+# and real upstreams, each at one version, into target/clients (CLIENTS_DIR). Quick
 # where all is there. Debian packages are installed only as root and only where
 # their programs are missing.
 set -euo pipefail
@@ -17,6 +17,8 @@ has_postgres() { command -v postgres >/dev/null || compgen -G '/usr/lib/postgres
 has_postgres || missing+=(postgresql)
 command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
+has_browser() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
+has_browser || missing+=(chromium fonts-dejavu-core)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
 if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

@@ -3,9 +3,7 @@
 
 use super::support::browser::{Browser, Page};
 use super::support::login_idp::LoginIdp;
-use super::support::sign_in::{
-    LOOPBACK, WEB, desk, federated, is_out, local, rows, setup, web,
-};
+use super::support::sign_in::{LOOPBACK, WEB, desk, federated, is_out, local, rows, setup, web};
 use super::support::{Gateway, json};
 
 fn consent(gateway: &Gateway) -> String {
@@ -32,12 +30,23 @@ async fn denying_tells_the_app_and_stores_nothing() {
     assert!(out.sent("code").is_none());
     // A form without a decision is no yes.
     let flow = page.field("flow");
-    for fields in [vec![("flow", &*flow)], vec![("flow", &*flow), ("decision", "approve "), ]] {
-        let out = browser.post(&consent(&gateway), &fields, gateway.url()).await;
+    for fields in [
+        vec![("flow", &*flow)],
+        vec![("flow", &*flow), ("decision", "approve ")],
+    ] {
+        let out = browser
+            .post(&consent(&gateway), &fields, gateway.url())
+            .await;
         assert_eq!(out.sent("error").unwrap(), "access_denied");
     }
-    let twice = [("flow", &*flow), ("decision", "deny"), ("decision", "approve")];
-    let out = browser.post(&consent(&gateway), &twice, gateway.url()).await;
+    let twice = [
+        ("flow", &*flow),
+        ("decision", "deny"),
+        ("decision", "approve"),
+    ];
+    let out = browser
+        .post(&consent(&gateway), &twice, gateway.url())
+        .await;
     assert_eq!(out.sent("error").unwrap(), "access_denied");
     assert_eq!(rows(&gateway), "0 0 0");
 }
@@ -55,10 +64,18 @@ async fn the_answer_of_another_browser_does_not_count() {
     let victim = Browser::new();
     victim.connect(&desk(&gateway), "alice@acme.test").await;
     let before = rows(&gateway);
-    is_refused(&victim.post(&consent(&gateway), &fields, gateway.url()).await);
+    is_refused(
+        &victim
+            .post(&consent(&gateway), &fields, gateway.url())
+            .await,
+    );
     // Nor does the sign-in page of another browser.
     let sign_in = attacker.press(&page, "approve", &[]).await.field("flow");
-    let fields = [("flow", &*sign_in), ("username", "alice@acme.test"), ("password", "correct horse")];
+    let fields = [
+        ("flow", &*sign_in),
+        ("username", "alice@acme.test"),
+        ("password", "correct horse"),
+    ];
     let login = format!("{}/oauth/login", gateway.url());
     is_refused(&victim.post(&login, &fields, gateway.url()).await);
     assert_eq!(rows(&gateway), before);
@@ -75,18 +92,35 @@ async fn a_form_of_one_page_is_none_of_another() {
     let before = rows(&gateway);
     let at = |path: &str| format!("{}{path}", gateway.url());
     for (path, fields) in [
-        ("/oauth/login", [("flow", &*asked), ("username", "alice@acme.test")]),
-        ("/oauth/login", [("flow", &*acting), ("username", "alice@acme.test")]),
-        ("/oauth/consent", [("flow", &*acting), ("decision", "approve")]),
+        (
+            "/oauth/login",
+            [("flow", &*asked), ("username", "alice@acme.test")],
+        ),
+        (
+            "/oauth/login",
+            [("flow", &*acting), ("username", "alice@acme.test")],
+        ),
+        (
+            "/oauth/consent",
+            [("flow", &*acting), ("decision", "approve")],
+        ),
         ("/account/revoke", [("token", &*asked), ("grant", "all")]),
         ("/account/revoke", [("token", "x"), ("grant", "all")]),
         ("/oauth/consent", [("flow", ""), ("decision", "approve")]),
     ] {
         is_refused(&browser.post(&at(path), &fields, gateway.url()).await);
     }
-    for changed in [format!("{asked}x"), format!("x{asked}"), asked.to_uppercase()] {
+    for changed in [
+        format!("{asked}x"),
+        format!("x{asked}"),
+        asked.to_uppercase(),
+    ] {
         let fields = [("flow", &*changed), ("decision", "approve")];
-        is_refused(&browser.post(&consent(&gateway), &fields, gateway.url()).await);
+        is_refused(
+            &browser
+                .post(&consent(&gateway), &fields, gateway.url())
+                .await,
+        );
     }
     assert_eq!(rows(&gateway), before);
 }
@@ -108,14 +142,18 @@ async fn other_sites_cannot_answer_and_links_cannot_approve() {
         vec![("sec-fetch-site", "none")],
         vec![("origin", gateway.url()), ("sec-fetch-site", "cross-site")],
     ] {
-        let page = browser.post_with(&consent(&gateway), &fields, &headers).await;
+        let page = browser
+            .post_with(&consent(&gateway), &fields, &headers)
+            .await;
         assert_eq!(page.status, 403, "{headers:?}");
     }
     let link = format!("{}?flow={flow}&decision=approve", consent(&gateway));
     assert_eq!(browser.get(&link).await.status, 405);
     assert_eq!(rows(&gateway), before);
     // What is no browser says nothing of where it comes from, and needs the flow all the same.
-    assert!(is_out(&browser.post_with(&consent(&gateway), &fields, &[]).await));
+    assert!(is_out(
+        &browser.post_with(&consent(&gateway), &fields, &[]).await
+    ));
 }
 
 #[tokio::test]
@@ -144,7 +182,10 @@ async fn consent_is_remembered_for_proven_apps_alone_and_for_exactly_what_was_sa
     assert!(asks(desk(&gateway)).await, "loopback asks each time");
     let moved = web(&gateway).with("redirect_uri", "https://app.example.com/second");
     assert!(asks(moved).await, "another redirect");
-    assert!(asks(web(&gateway).with("scope", "mcp echo.use")).await, "more scopes");
+    assert!(
+        asks(web(&gateway).with("scope", "mcp echo.use")).await,
+        "more scopes"
+    );
     let other_app = desk(&gateway).with("client_id", "other");
     assert!(asks(other_app).await, "another app at the same redirect");
     // Somebody else in the same browser has said yes to nothing.
@@ -167,13 +208,20 @@ async fn the_provider_is_not_asked_before_the_person_has_said_yes() {
     let asked = idp.asked().len();
     let page = victim.open(&desk(&gateway)).await;
     assert!(page.text().contains("Allow Desk App"), "{}", page.text());
-    assert!(page.text().contains("you sign in at 127.0.0.1"), "{}", page.text());
+    assert!(
+        page.text().contains("you sign in at 127.0.0.1"),
+        "{}",
+        page.text()
+    );
     let denied = victim.press(&page, "deny", &[]).await;
     assert_eq!(denied.sent("error").unwrap(), "access_denied");
     assert_eq!(idp.asked().len(), asked, "nobody was sent to the provider");
     // Remembered consent goes to the provider at once, which has the last word.
     let again = victim.open(&web(&gateway)).await;
-    assert!(again.location().unwrap().starts_with(idp.issuer()), "{again:?}");
+    assert!(
+        again.location().unwrap().starts_with(idp.issuer()),
+        "{again:?}"
+    );
     let out = victim.follow(again, WEB).await;
     assert!(out.sent("code").is_some());
     // Another person comes back from the provider: they are asked.
@@ -205,14 +253,23 @@ async fn what_an_app_calls_itself_is_text_and_no_proof() {
         .await
         .unwrap();
     let client: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
-    let id = client["client_id"].as_str().unwrap_or_else(|| panic!("{client}"));
-    for (redirect, place) in [("http://127.0.0.1:9/cb", "127.0.0.1:9"), ("cursor://evil/cb", "cursor:")] {
+    let id = client["client_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{client}"));
+    for (redirect, place) in [
+        ("http://127.0.0.1:9/cb", "127.0.0.1:9"),
+        ("cursor://evil/cb", "cursor:"),
+    ] {
         let ask = super::support::browser::Ask::new(&gateway, id, redirect);
         let page = Browser::new().open(&ask).await;
         assert_eq!(page.status, 200, "{page:?}");
         assert!(!page.body.contains("<script") && !page.body.contains('\u{202e}'));
         let text = page.text();
-        for part in ["Name not verified", place, "Approve only if you started this yourself"] {
+        for part in [
+            "Name not verified",
+            place,
+            "Approve only if you started this yourself",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -13,6 +13,7 @@
     reason = "tests fail by panicking, read the real clock, make plain HTTP clients, and are as long as their tables"
 )]
 
+mod account;
 mod answers;
 mod audit_acts;
 mod audit_crash;
@@ -26,9 +27,11 @@ mod cleaning;
 mod commands;
 mod completion;
 mod conformance;
+mod consent;
 mod discovery;
 mod drain;
 mod failures;
+mod federation;
 mod forwarding;
 mod identity;
 mod input_required;
@@ -46,6 +49,7 @@ mod oauth_registration;
 mod oauth_revocation;
 mod oauth_token;
 mod outage;
+mod pages;
 mod prompts;
 mod protocol;
 mod quickstart;
@@ -58,6 +62,7 @@ mod resumption;
 mod routes;
 mod sanitize_command;
 mod sessions;
+mod sign_in;
 mod smoke;
 mod streams;
 mod subscriptions;

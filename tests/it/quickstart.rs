@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 
 use nix::sys::signal::Signal;
 
+use super::support::browser::{Browser, VERIFIER};
 use super::support::config::TOOLGATE;
 use super::support::folder::Folder;
 use super::support::process::{Process, free_port};
@@ -382,4 +383,65 @@ fn what_cannot_work_is_refused_with_advice() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(said.contains(why), "{args:?}: {said}");
     }
+}
+
+#[tokio::test]
+async fn a_newcomer_signs_in_with_what_is_printed() {
+    let place = Place::new();
+    let mut running = start(&mut Command::new(TOOLGATE), &place.data).await;
+    let output = running.process.output();
+    let users = output.line_with("Users (password: ").await;
+    let password = users.split("password: ").nth(1).unwrap();
+    let password = password.split(')').next().unwrap().to_owned();
+    for client in [
+        "codex mcp add toolgate --url",
+        "claude mcp add --transport http toolgate",
+        "gemini mcp add --transport http toolgate",
+        "code --add-mcp",
+        "~/.cursor/mcp.json",
+    ] {
+        let line = output.line_with(client).await;
+        assert!(line.contains(&running.url), "{line}");
+    }
+    // As Codex does it: registers itself, opens a browser, exchanges the code.
+    let base = running.url.trim_end_matches("/mcp").to_owned();
+    let http = super::support::server::http_client();
+    let redirect = "http://127.0.0.1:1/callback";
+    let body = json!({"client_name": "Codex", "redirect_uris": [redirect],
+        "token_endpoint_auth_method": "none"});
+    let registered = http
+        .post(format!("{base}/oauth/register"))
+        .header("content-type", "application/json")
+        .body(body.to_string())
+        .send();
+    let registered: Value =
+        serde_json::from_str(&registered.await.unwrap().text().await.unwrap()).unwrap();
+    let id = registered["client_id"].as_str().unwrap();
+    let query = format!(
+        "response_type=code&client_id={id}&redirect_uri=http%3A%2F%2F127.0.0.1%3A1%2Fcallback&state=s\
+         &code_challenge=E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM&code_challenge_method=S256"
+    );
+    let browser = Browser::new();
+    let page = browser
+        .get(&format!("{base}/oauth/authorize?{query}"))
+        .await;
+    let page = browser.press(&page, "approve", &[]).await;
+    let given = [("username", "alice@acme.test"), ("password", &*password)];
+    let out = browser.press(&page, "", &given).await;
+    let code = out.sent("code").unwrap_or_else(|| panic!("{out:?}"));
+    let fields = [
+        ("grant_type", "authorization_code"),
+        ("code", &*code),
+        ("client_id", id),
+        ("redirect_uri", redirect),
+        ("code_verifier", VERIFIER),
+    ];
+    let answer = browser
+        .post_with(&format!("{base}/oauth/token"), &fields, &[])
+        .await;
+    let tokens: Value = serde_json::from_str(&answer.body).unwrap();
+    let alice = tokens["access_token"].as_str().unwrap();
+    let tools = said(&call(&running.url, alice, &[]));
+    assert!(tools.contains("crm_find_customer"), "{tools}");
+    interrupted(&mut running);
 }

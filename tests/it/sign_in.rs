@@ -13,10 +13,20 @@ async fn a_person_approves_signs_in_and_calls_a_tool() {
     let asked = browser.open(&desk(&gateway)).await;
     assert_eq!(asked.status, 200, "{asked:?}");
     let text = asked.text();
-    for part in ["Desk App", "127.0.0.1", "a program on this computer", "Approve", "Deny"] {
+    for part in [
+        "Desk App",
+        "127.0.0.1",
+        "a program on this computer",
+        "Approve",
+        "Deny",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    assert_eq!(rows(&gateway), "0 0 0", "nothing is stored before the sign-in");
+    assert_eq!(
+        rows(&gateway),
+        "0 0 0",
+        "nothing is stored before the sign-in"
+    );
     let page = browser.press(&asked, "approve", &[]).await;
     assert_eq!(rows(&gateway), "0 0 0");
     let out = browser.sign_in(&page, "alice@acme.test").await;
@@ -51,7 +61,11 @@ async fn an_unknown_user_and_a_wrong_password_look_the_same() {
     };
     let wrong = attempt("alice@acme.test", "wrong").await;
     assert_eq!(wrong.0, 403);
-    assert!(wrong.1.contains("E-mail or password is wrong."), "{}", wrong.1);
+    assert!(
+        wrong.1.contains("E-mail or password is wrong."),
+        "{}",
+        wrong.1
+    );
     assert_eq!(attempt("nobody@acme.test", "wrong").await, wrong);
     assert_eq!(attempt("nobody@acme.test", PASSWORD).await, wrong);
     assert_eq!(attempt("", "").await.0, 403);
@@ -78,7 +92,9 @@ async fn wrong_passwords_are_limited_for_an_account_that_exists_and_one_that_doe
         assert!(limited.text().contains("Too many wrong passwords"));
     }
     let bob = Browser::new();
-    assert!(is_out(&bob.connect(&desk(&gateway), "bob@globex.test").await));
+    assert!(is_out(
+        &bob.connect(&desk(&gateway), "bob@globex.test").await
+    ));
 }
 
 #[tokio::test]
@@ -105,11 +121,16 @@ async fn a_person_of_several_tenants_chooses_one() {
     let browser = Browser::new();
     let page = browser.connect(&desk(&gateway), "carol@both.test").await;
     let text = page.text();
-    assert!(text.contains("For which organisation?") && text.contains("globex"), "{text}");
+    assert!(
+        text.contains("For which organisation?") && text.contains("globex"),
+        "{text}"
+    );
     // What is not offered cannot be chosen.
     let foreign = browser.press(&page, "approve", &[("tenant", "evil")]).await;
     assert_eq!(foreign.sent("error").unwrap(), "access_denied");
-    let out = browser.press(&page, "approve", &[("tenant", "globex")]).await;
+    let out = browser
+        .press(&page, "approve", &[("tenant", "globex")])
+        .await;
     let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
     assert_eq!(claims(&tokens)["tenant"], "globex");
     // The endpoint's path leaves nothing to choose.
@@ -125,7 +146,13 @@ async fn scopes_that_change_things_are_asked_for_by_tool_and_can_be_left_out() {
     let browser = Browser::new();
     let page = browser.connect(&ask, "alice@acme.test").await;
     let text = page.text();
-    for part in ["What may Desk App change?", "alice@acme.test", "acme", "echo", "Changes things"] {
+    for part in [
+        "What may Desk App change?",
+        "alice@acme.test",
+        "acme",
+        "echo",
+        "Changes things",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let all = browser.press(&page, "approve", &[]).await;
@@ -152,7 +179,13 @@ async fn who_is_signed_in_says_yes_without_a_password_and_can_be_somebody_else()
     assert!(other.text().contains("Password"), "{}", other.text());
     // Bob has said yes to nothing yet.
     let asked = browser.sign_in(&other, "bob@globex.test").await;
-    assert!(asked.text().contains("You are signed in as bob@globex.test"), "{}", asked.text());
+    assert!(
+        asked
+            .text()
+            .contains("You are signed in as bob@globex.test"),
+        "{}",
+        asked.text()
+    );
     let out = browser.press(&asked, "approve", &[]).await;
     let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
     assert_eq!(claims(&tokens)["tenant"], "globex");
@@ -172,7 +205,10 @@ async fn prompts_are_followed() {
     let loopback = refusal(&browser, &none(desk(&gateway))).await;
     assert_eq!(loopback.as_deref(), Some("consent_required"));
     let more = none(web(&gateway)).with("scope", "mcp echo.use");
-    assert_eq!(refusal(&browser, &more).await.as_deref(), Some("consent_required"));
+    assert_eq!(
+        refusal(&browser, &more).await.as_deref(),
+        Some("consent_required")
+    );
     // Consent is remembered, and asked for when the app wants that.
     assert!(is_out(&browser.open(&web(&gateway)).await));
     let anew = browser.open(&web(&gateway).with("prompt", "consent")).await;
@@ -188,15 +224,27 @@ fn guarded(page: &Page) {
     assert_eq!(page.header("x-content-type-options"), "nosniff", "{at}");
     assert_eq!(page.header("x-frame-options"), "DENY", "{at}");
     assert_eq!(page.header("referrer-policy"), "same-origin", "{at}");
-    assert_eq!(page.header("cross-origin-opener-policy"), "same-origin", "{at}");
+    assert_eq!(
+        page.header("cross-origin-opener-policy"),
+        "same-origin",
+        "{at}"
+    );
     assert_eq!(page.header("access-control-allow-origin"), "", "{at}");
     if page.location().is_none() {
         let policy = page.header("content-security-policy");
-        for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'self'"] {
+        for part in [
+            "default-src 'none'",
+            "frame-ancestors 'none'",
+            "base-uri 'none'",
+            "form-action 'self'",
+        ] {
             assert!(policy.contains(part), "{at}: {policy}");
         }
         assert!(!policy.contains("unsafe"), "{policy}");
-        assert!(!page.body.contains("<script") && !page.body.contains("style="), "{at}");
+        assert!(
+            !page.body.contains("<script") && !page.body.contains("style="),
+            "{at}"
+        );
         assert!(!page.body.contains("http-equiv"), "{at}");
     }
 }
@@ -217,17 +265,24 @@ async fn every_page_is_framed_by_nobody_kept_by_nobody_and_needs_no_script() {
     assert_eq!(stale.status, 400);
     let page = browser.open(&desk(&gateway)).await;
     let denied = browser.press(&page, "deny", &[]).await;
-    for page in [&consent, &sign_in, &refused, &out, &account, &stale, &denied] {
+    for page in [
+        &consent, &sign_in, &refused, &out, &account, &stale, &denied,
+    ] {
         guarded(page);
     }
     let policy = consent.header("content-security-policy");
-    assert!(policy.contains("http://127.0.0.1:*"), "the way back leads there: {policy}");
+    assert!(
+        policy.contains("http://127.0.0.1:*"),
+        "the way back leads there: {policy}"
+    );
     let style = consent.body.split("stylesheet\" href=\"").nth(1).unwrap();
     let style = style.split('"').next().unwrap();
     let style = browser.get(&format!("{}{style}", gateway.url())).await;
     assert_eq!(style.header("content-type"), "text/css; charset=utf-8");
     assert!(style.header("cache-control").contains("immutable"));
-    let missing = browser.get(&format!("{}/assets/style-0.css", gateway.url())).await;
+    let missing = browser
+        .get(&format!("{}/assets/style-0.css", gateway.url()))
+        .await;
     assert_eq!(missing.status, 404);
 }
 
@@ -268,7 +323,12 @@ async fn cookies_are_for_one_host_and_no_script() {
 async fn without_an_authorization_server_there_are_no_pages() {
     let gateway = Gateway::start("").await;
     let browser = Browser::new();
-    for path in ["/account", "/oauth/login", "/oauth/callback", "/oauth/authorize"] {
+    for path in [
+        "/account",
+        "/oauth/login",
+        "/oauth/callback",
+        "/oauth/authorize",
+    ] {
         let page = browser.get(&format!("{}{path}", gateway.url())).await;
         assert_eq!(page.status, 404, "{path}");
     }

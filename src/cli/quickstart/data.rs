@@ -8,9 +8,13 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHasher, SaltString};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::json;
 
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{self, Clock, SystemClock};
 use crate::config;
 use crate::jose::{Algorithm, SigningKey};
 use crate::seal::Keys;
@@ -76,12 +80,17 @@ impl Data {
             let key = SigningKey::generate(Algorithm::Es256)?;
             write_private(&data.issuer_key(), key.to_pem().expose())?;
         }
+        if !data.password_file().exists() {
+            let password = URL_SAFE_NO_PAD.encode(clock::random::<9>());
+            write_private(&data.password_file(), &password)?;
+        }
         if !data.keys_file().exists() {
             write_private(&data.keys_file(), &format!("{}\n", Keys::generate_line()))?;
         }
         let key = data.signing_key()?;
         fs::write(data.folder.join("jwks.json"), key.public_jwks().to_string())?;
-        fs::write(data.config_file(), configuration(listen, admin)?)?;
+        let text = configuration(listen, admin, &hash(&data.password()?)?)?;
+        fs::write(data.config_file(), text)?;
         Ok(data)
     }
 
@@ -110,6 +119,16 @@ impl Data {
 
     fn keys_file(&self) -> PathBuf {
         self.folder.join("keys")
+    }
+
+    fn password_file(&self) -> PathBuf {
+        self.folder.join("password")
+    }
+
+    /// What every sample user signs in with.
+    pub(super) fn password(&self) -> anyhow::Result<String> {
+        let file = self.password_file();
+        fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))
     }
 
     fn issuer_key(&self) -> PathBuf {
@@ -142,7 +161,7 @@ impl Data {
         let claims = json!({
             "iss": ISSUER, "sub": user.name, "aud": resource, "client_id": "quickstart", "tenant": user.tenant,
             "roles": user.roles, "scope": "mcp", "iat": now, "exp": now + i64::from(lifetime),
-            "jti": crate::clock::new_call_id(&SystemClock).to_string(),
+            "jti": clock::new_call_id(&SystemClock).to_string(),
         });
         let claims = claims.as_object().cloned().unwrap_or_default();
         Ok(self.signing_key()?.sign(&claims, "at+jwt")?)
@@ -199,8 +218,27 @@ fn write_private(path: &Path, text: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The password's argon2id hash, in PHC form.
+fn hash(password: &str) -> anyhow::Result<String> {
+    let no_hash = |error| anyhow::anyhow!("the password cannot be hashed: {error}");
+    let salt = SaltString::encode_b64(&clock::random::<16>()).map_err(no_hash)?;
+    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
+    Ok(hash.map_err(no_hash)?.to_string())
+}
+
+/// The sample users, as `users` in the configuration.
+fn users(hash: &str) -> String {
+    let user = |user: &User| {
+        json!({"password_hash": hash, "tenants": {user.tenant: user.roles}}).to_string()
+    };
+    let entries = USERS
+        .iter()
+        .map(|one| format!("  {}: {}\n", one.name, user(one)));
+    entries.collect()
+}
+
 /// The sample configuration, written anew at each start.
-fn configuration(listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<String> {
+fn configuration(listen: SocketAddr, admin: SocketAddr, hash: &str) -> anyhow::Result<String> {
     let program = std::env::current_exe()?.display().to_string();
     let program = serde_json::to_string(&program)?;
     let mut text = String::new();
@@ -210,6 +248,7 @@ fn configuration(listen: SocketAddr, admin: SocketAddr) -> anyhow::Result<String
         listen = listen,
         admin = admin,
         issuer = ISSUER,
+        users = users(hash),
         program = program
     )?;
     Ok(text)

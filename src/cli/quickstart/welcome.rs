@@ -9,20 +9,15 @@ pub(super) fn print(data: &Data, listening: &Listeners) {
     let base = format!("http://{}", listening.public);
     let folder = data.folder().display();
     println!("\nToolgate is running: {base}/mcp (each tenant also at {base}/t/<tenant>/mcp)\n");
-    println!("Users:");
+    println!("Users (password: {}):", data.password().unwrap_or_default());
     for user in USERS {
         println!(
             "  {:<16} tenant {:<7} sees {}",
             user.name, user.tenant, user.sees
         );
     }
-    let token = data
-        .token("alice@acme.test", None, 43_200)
-        .unwrap_or_default();
-    println!(
-        "\nAlice's token, good for 12 hours (for others: toolgate token --user bob@globex.test --data-dir {folder}):\n\n{token}\n"
-    );
-    println!("Try, in another terminal:\n");
+    clients(&base);
+    println!("\nWhat you connected: {base}/account. Without a browser, in another terminal:\n");
     println!("  toolgate token --user alice@acme.test --data-dir {folder} > alice");
     println!(
         "  toolgate call --token-file alice --url {base}/mcp                                  # the tools that Alice sees"
@@ -36,5 +31,23 @@ pub(super) fn print(data: &Data, listening: &Listeners) {
     println!(
         "\nProbes and metrics: http://{}/readyz, /metrics. Stop with Ctrl-C.\n",
         listening.admin
+    );
+}
+
+/// What to paste, per client. Each opens a browser: approve, sign in, done.
+fn clients(base: &str) {
+    println!("\nConnect one of these; a browser opens, you approve and sign in as one of them:\n");
+    println!("  Codex        codex mcp add toolgate --url {base}/mcp && codex mcp login toolgate");
+    println!(
+        "  Claude Code  claude mcp add --transport http toolgate {base}/mcp && claude mcp login toolgate"
+    );
+    println!(
+        "  Gemini CLI   gemini mcp add --transport http toolgate {base}/mcp      (then, in gemini: /mcp auth toolgate)"
+    );
+    println!(
+        "  VS Code      code --add-mcp '{{\"name\":\"toolgate\",\"type\":\"http\",\"url\":\"{base}/mcp\"}}'"
+    );
+    println!(
+        "  Cursor       in ~/.cursor/mcp.json: {{\"mcpServers\":{{\"toolgate\":{{\"url\":\"{base}/mcp\"}}}}}}"
     );
 }

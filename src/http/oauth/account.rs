@@ -9,7 +9,7 @@ use super::flow::{self, Browser, Flow, Goal, Step};
 use super::login::{self, current};
 use super::visit::{Form, Posted, Visit};
 use super::{fail_goal, problems};
-use crate::http::pages::{AccountPage, App, Forms, Link, Moment, ScopeView, name, onward, page};
+use crate::http::pages::{AccountPage, App, Forms, Link, Moment, name, onward, page};
 use crate::oauth::account::{self, Connected};
 use crate::oauth::sign_ins::{self, SignedIn};
 use crate::oauth::{RedirectKind, StepFault};
@@ -40,7 +40,7 @@ async fn show(visit: &Visit, done: Option<&'static str>) -> Result<Response, Ste
             proven: grant.proven,
             place: place(grant),
             tenant: several.then(|| name(grant.tenant.as_str())),
-            scopes: in_words(grant),
+            scopes: in_words(visit, grant),
             since: Moment::of(grant.created_at, now),
             used: grant.used_at.map(|used| Moment::of(used, now)),
         })
@@ -76,11 +76,11 @@ fn place(grant: &Connected) -> String {
     }
 }
 
-fn in_words(grant: &Connected) -> String {
+fn in_words(visit: &Visit, grant: &Connected) -> String {
     let words: Vec<String> = grant
         .scopes
         .iter()
-        .map(|scope| ScopeView::of(scope.as_str()).words)
+        .map(|scope| visit.scope(scope.as_str()).words)
         .collect();
     words.join(" · ")
 }

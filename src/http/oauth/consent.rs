@@ -11,7 +11,7 @@ use super::visit::{Form, Posted, Visit};
 use super::ways::Ways;
 use super::{fail, login, problems};
 use crate::config::LOCAL_PROVIDER;
-use crate::http::pages::{ClientView, ConsentPage, Forms, ScopeView, Target, name, page};
+use crate::http::pages::{ClientView, ConsentPage, Forms, Target, name, page};
 use crate::ids::{Scope, TenantId};
 use crate::oauth::federation::Asking;
 use crate::oauth::sign_ins::{self, SignedIn};
@@ -47,7 +47,7 @@ pub(super) fn ask(
         scopes: request
             .scopes
             .iter()
-            .map(|scope| ScopeView::of(scope.as_str()))
+            .map(|scope| visit.scope(scope.as_str()))
             .collect(),
         tenant: request
             .resource

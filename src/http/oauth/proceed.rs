@@ -173,9 +173,9 @@ fn quiet(case: &Case) -> Result<(), StepFault> {
 
 fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> Reach {
     let mut reach = Reach::default();
-    let rules = visit.snapshot.tenants.get(tenant);
+    let known = visit.snapshot.tenants.get(tenant);
     let view = visit.edge.catalog.view(tenant);
-    let tools = rules.map(|rules| visibility::reachable(&rules, roles, &view));
+    let tools = known.map(|known| visibility::reachable(&known, roles, &view));
     let tools = tools.unwrap_or_default();
     for scope in asked {
         if scope.as_str() == BASE_SCOPE {
@@ -187,12 +187,12 @@ fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> R
             .filter(|tool| tool.rule.scopes.contains(scope))
             .collect();
         if opened.is_empty() {
-            reach.narrowed.push(ScopeView::of(scope.as_str()));
+            reach.narrowed.push(visit.scope(scope.as_str()));
             continue;
         }
         reach.scopes.push(scope.clone());
         reach.offers.push(Offer {
-            scope: ScopeView::of(scope.as_str()),
+            scope: visit.scope(scope.as_str()),
             changes: opened.iter().any(|tool| !tool.definition.read_only()),
             tools: opened
                 .iter()

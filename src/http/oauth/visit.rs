@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::cookies::{Cookies, Jar};
 use crate::http::edge::CallerAddress;
-use crate::http::pages::Frame;
+use crate::http::pages::{Frame, ScopeView};
 use crate::http::router::not_found;
 use crate::http::{Edge, Snapshot};
 use crate::oauth::Site;
@@ -69,6 +69,12 @@ impl Visit {
     /// What all pages have in common.
     pub(super) fn frame(&self) -> Frame {
         Frame::of(&self.base)
+    }
+
+    /// A scope in words for people.
+    pub(super) fn scope(&self, scope: &str) -> ScopeView {
+        let words = &self.snapshot.oauth.server.scopes;
+        ScopeView::of(scope, words.get(scope).map(String::as_str))
     }
 
     /// A jar for this answer's cookies.

@@ -65,11 +65,6 @@ impl<'a> Ways<'a> {
             .map(|(id, _)| *id)
     }
 
-    /// Whether the provider is among them.
-    pub(super) fn has(&self, provider: &ProviderId) -> bool {
-        self.providers.iter().any(|(id, _)| *id == provider)
-    }
-
     /// Whether some provider is at plain http: development.
     pub(super) fn has_plain(&self) -> bool {
         let mut providers = self.providers.iter();

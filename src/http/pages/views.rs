@@ -201,9 +201,12 @@ impl Target {
 }
 
 impl ScopeView {
-    pub(in crate::http) fn of(scope: &str) -> Self {
+    /// A scope, in the operator's words where there are some.
+    pub(in crate::http) fn of(scope: &str, configured: Option<&str>) -> Self {
         let name = shown(scope, MAX_NAME);
-        let words = if scope == BASE_SCOPE {
+        let words = if let Some(words) = configured {
+            shown(words, 200)
+        } else if scope == BASE_SCOPE {
             "See and use the tools that your organisation gives you".to_owned()
         } else {
             format!("Use tools that need “{name}”")
@@ -291,10 +294,12 @@ mod tests {
 
     #[test]
     fn scopes_are_told_in_words_and_long_lists_of_tools_are_cut() {
-        assert!(!ScopeView::of("mcp").words.contains("mcp"));
-        assert!(ScopeView::of("crm.admin").words.contains("crm.admin"));
+        assert!(!ScopeView::of("mcp", None).words.contains("mcp"));
+        assert!(ScopeView::of("crm.admin", None).words.contains("crm.admin"));
+        let told = ScopeView::of("crm.admin", Some("Delete customers"));
+        assert!(told.words == "Delete customers" && told.shows_name());
         let offer = |tools: usize| Offer {
-            scope: ScopeView::of("x"),
+            scope: ScopeView::of("x", None),
             changes: false,
             tools: (0..tools).map(|n| format!("t{n}")).collect(),
         };
@@ -317,7 +322,7 @@ mod tests {
                 note: "",
                 warning: None,
             },
-            scopes: vec![ScopeView::of("<b>")],
+            scopes: vec![ScopeView::of("<b>", None)],
             tenant: Some("<i>".to_owned()),
             person: Some("<u>".to_owned()),
             next: String::new(),

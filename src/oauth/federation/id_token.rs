@@ -131,8 +131,8 @@ mod tests {
     #[test]
     fn every_claim_has_to_fit() {
         use IdTokenFault::{Audience, AuthorizedParty, Issuer, Nonce, Time};
-        let some = |value: Value| Some(value);
         type Row = (&'static str, Option<Value>, Result<(), IdTokenFault>);
+        let some = |value: Value| Some(value);
         let table: Vec<Row> = vec![
             ("sub", some(json!("2")), Ok(())),
             ("iss", some(json!("https://idp.example.com/")), Err(Issuer)),

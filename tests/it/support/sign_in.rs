@@ -46,7 +46,7 @@ pub(crate) async fn federated_with(idp: &LoginIdp, tenants: &[&str], over: &str)
 /// What all of them have.
 pub(crate) async fn setup() -> Setup {
     let base = json!({
-        "authorization_server": { "enabled": true },
+        "authorization_server": { "enabled": true, "scopes": { "echo.use": "Repeat what it hears" } },
         "outgoing": { "allow_networks": ["127.0.0.0/8"] },
         "clients": {
             "desk": { "name": "Desk App", "redirect_uris": ["http://127.0.0.1/callback"] },
@@ -169,8 +169,9 @@ pub(crate) fn claims(tokens: &Value) -> Value {
 
 /// How many rows the tables of sign-ins and grants have.
 pub(crate) fn rows(gateway: &Gateway) -> String {
-    gateway.database().psql(
+    let counted = gateway.database().psql(
         "SELECT (SELECT count(*) FROM oauth_sign_ins) || ' ' || (SELECT count(*) FROM oauth_grants)
              || ' ' || (SELECT count(*) FROM oauth_families)",
-    )
+    );
+    counted.trim().to_owned()
 }
