@@ -18,8 +18,10 @@ use super::encoded;
 pub(super) enum Notice {
     /// A cue of the detector with this number.
     Cue(usize, Sign),
-    /// Text that may be encoded or escaped.
+    /// Text that may be escaped.
     Odd(usize),
+    /// A run that may be base64 or hexadecimal of text.
+    Encoded(usize, usize),
 }
 
 /// A literal and whose it is.
@@ -389,7 +391,7 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
         let end = at + tail.iter().take_while(|b| encoded::is_dense(**b)).count();
         self.run_to = end;
         if encoded::may_be_encoded(self.bytes, start..end) {
-            (self.notice)(Notice::Odd(start));
+            (self.notice)(Notice::Encoded(start, end));
         }
     }
 }

@@ -130,7 +130,7 @@ impl<'a> Document<'a> {
         level: u8,
     ) -> Option<Self> {
         let candidates = Candidates::in_json(&engine.scanner, &engine.detectors, text);
-        let blocks = level == 0 && has_blocks(text);
+        let blocks = level == 0 && (ground == Ground::Messages || has_blocks(text));
         if candidates.is_empty() && !blocks {
             return None;
         }
