@@ -280,7 +280,7 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
             self.digits(at);
         }
         if self.raw {
-            self.peculiar(at, word);
+            self.peculiar(at, word, next);
         }
     }
 
@@ -346,11 +346,19 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
     }
 
     #[inline]
-    fn peculiar(&mut self, at: usize, word: u64) {
-        let slash = word ^ (ONES * 0x5c);
-        let slashes = slash.wrapping_sub(ONES) & !slash & HIGH;
+    fn peculiar(&mut self, at: usize, word: u64, next: u64) {
+        let slashes = equal(word, b'\\');
         if slashes != 0 {
-            self.escapes(at);
+            // Quotes, line ends and tabs are what text in JSON is full of.
+            let behind = word >> 8 | next << 56;
+            let usual = equal(behind, b'"')
+                | equal(behind, b'n')
+                | equal(behind, b'\\')
+                | equal(behind, b't')
+                | equal(behind, b'/');
+            if slashes & !usual != 0 {
+                self.escapes(at);
+            }
         }
         let even = word & 0x00ff_00ff_00ff_00ff;
         let odd = word & 0xff00_ff00_ff00_ff00;
@@ -394,6 +402,12 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
             (self.notice)(Notice::Encoded(start, end));
         }
     }
+}
+
+/// The high bit of each byte that is `byte`, exactly.
+fn equal(word: u64, byte: u8) -> u64 {
+    let other = word ^ (ONES * u64::from(byte));
+    !(((other & !HIGH) + !HIGH) | other) & HIGH
 }
 
 /// Whether all eight bytes are letters, digits, `+` or `/`.
