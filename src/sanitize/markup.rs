@@ -14,6 +14,7 @@ use super::detect::{Certainty, Cue, Detector, Family, Hit, Hits, Instead, Sign, 
 
 mod address;
 mod html;
+mod style;
 mod tag;
 
 use address::Target;

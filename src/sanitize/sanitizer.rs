@@ -144,7 +144,7 @@ impl Sanitizer {
         let mut events = events;
         if events.len() > 1
             && let Ok((list, findings)) =
-                self.checked(&stream::listed(&events), rules, Ground::Event)
+                self.checked(&stream::listed(&events), rules, Ground::Messages)
             && !findings.is_empty()
         {
             joined = findings;

@@ -18,8 +18,10 @@ use super::encoded;
 pub(super) enum Notice {
     /// A cue of the detector with this number.
     Cue(usize, Sign),
-    /// Text that may be encoded or escaped.
+    /// Text that may be escaped.
     Odd(usize),
+    /// A run that may be base64 or hexadecimal of text.
+    Encoded(usize, usize),
 }
 
 /// A literal and whose it is.
@@ -278,7 +280,7 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
             self.digits(at);
         }
         if self.raw {
-            self.peculiar(at, word);
+            self.peculiar(at, word, next);
         }
     }
 
@@ -344,11 +346,19 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
     }
 
     #[inline]
-    fn peculiar(&mut self, at: usize, word: u64) {
-        let slash = word ^ (ONES * 0x5c);
-        let slashes = slash.wrapping_sub(ONES) & !slash & HIGH;
+    fn peculiar(&mut self, at: usize, word: u64, next: u64) {
+        let slashes = equal(word, b'\\');
         if slashes != 0 {
-            self.escapes(at);
+            // Quotes, line ends and tabs are what text in JSON is full of.
+            let behind = word >> 8 | next << 56;
+            let usual = equal(behind, b'"')
+                | equal(behind, b'n')
+                | equal(behind, b'\\')
+                | equal(behind, b't')
+                | equal(behind, b'/');
+            if slashes & !usual != 0 {
+                self.escapes(at);
+            }
         }
         let even = word & 0x00ff_00ff_00ff_00ff;
         let odd = word & 0xff00_ff00_ff00_ff00;
@@ -389,9 +399,15 @@ impl<F: FnMut(Notice)> Pass<'_, F> {
         let end = at + tail.iter().take_while(|b| encoded::is_dense(**b)).count();
         self.run_to = end;
         if encoded::may_be_encoded(self.bytes, start..end) {
-            (self.notice)(Notice::Odd(start));
+            (self.notice)(Notice::Encoded(start, end));
         }
     }
+}
+
+/// The high bit of each byte that is `byte`, exactly.
+fn equal(word: u64, byte: u8) -> u64 {
+    let other = word ^ (ONES * u64::from(byte));
+    !(((other & !HIGH) + !HIGH) | other) & HIGH
 }
 
 /// Whether all eight bytes are letters, digits, `+` or `/`.

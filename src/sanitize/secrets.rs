@@ -27,6 +27,9 @@ use literals::{CUES, Trigger, name_around, trigger};
 /// ones that are no secret may hold a pair of their own.
 const LONG_VALUE: usize = 128;
 
+/// Formats that are tried within the length of the longest.
+const MOST_FORMATS: usize = 64;
+
 const BY_NAME: Certainty = Certainty::Name;
 const BY_STRUCTURE: Certainty = Certainty::Structure;
 const BY_FORMAT: Certainty = Certainty::Form;
@@ -51,6 +54,11 @@ struct Search<'a, 'h> {
     read_to: usize,
     /// The same for authentication schemes.
     scheme_to: usize,
+    /// Up to where a provider's name was looked behind.
+    near_to: usize,
+    /// Up to where the last format could reach, and how many were tried in it.
+    format_to: usize,
+    formats: usize,
     found: &'h mut Hits,
 }
 
@@ -62,6 +70,9 @@ fn find(subject: &Subject<'_>, found: &mut Hits) {
         pem: structures::Pem::default(),
         read_to: 0,
         scheme_to: 0,
+        near_to: 0,
+        format_to: 0,
+        formats: 0,
         found,
     };
     for sign in subject.signs {
@@ -198,7 +209,9 @@ impl Search<'_, '_> {
             }
             Trigger::Scheme => self.scheme(start, end),
             Trigger::KeyName => {}
+            Trigger::Discord if start < self.near_to => {}
             Trigger::Discord => {
+                self.near_to = end + commands::LINE / 2;
                 let found = commands::discord_near(self.text, end);
                 self.told(found, "discord_token");
             }
@@ -242,6 +255,15 @@ impl Search<'_, '_> {
         let Some(format) = FORMATS.get(at) else {
             return;
         };
+        // Literals upon literals: nobody's token holds so many.
+        if start >= self.format_to {
+            self.format_to = start + formats::LONG;
+            self.formats = 0;
+        }
+        self.formats += 1;
+        if self.formats > MOST_FORMATS {
+            return;
+        }
         let Some(range) = format.matches(self.text, start, self.seams) else {
             return;
         };

@@ -133,7 +133,7 @@ impl<'a> Document<'a> {
         if policy.has_patterns() {
             candidates.look_everywhere();
         }
-        let blocks = level == 0 && has_blocks(text);
+        let blocks = level == 0 && (ground == Ground::Messages || has_blocks(text));
         if candidates.is_empty() && !blocks {
             return None;
         }

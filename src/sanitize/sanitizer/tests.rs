@@ -576,7 +576,7 @@ fn a_long_text_is_cut_and_handed_on() {
         clean
             .json()
             .as_str()
-            .contains("of 528 characters are shown")
+            .contains("of 524 characters are shown")
     );
     let [rest] = clean.remainders() else {
         panic!("one text was cut")

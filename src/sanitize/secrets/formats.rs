@@ -60,7 +60,7 @@ pub(super) struct Format {
 const GITHUB: usize = 36;
 
 /// Runs longer than this are no secret of any of these formats.
-const LONG: usize = 1024;
+pub(super) const LONG: usize = 1024;
 
 const fn prefix(label: &'static str, literal: &'static str, parts: &'static [Part]) -> Format {
     Format {
@@ -153,7 +153,7 @@ pub(super) const FORMATS: &[Format] = &[
     aws("ASIA"),
     aws("ABIA"),
     aws("ACCA"),
-    prefix("google_api_key", "AIzaSy", &[Part::Run(Of::Url, 33, 33)]),
+    prefix("google_api_key", "AIza", &[Part::Run(Of::Url, 35, 35)]),
     prefix("google_oauth_token", "1//0", URL_40),
     prefix(
         "google_oauth_secret",
