@@ -55,7 +55,7 @@ pub use load::{Loaded, load, parse};
 pub use outgoing::Outgoing;
 pub use sanitize::{
     Action, CustomPattern, Expression, Sanitize, SanitizeException, SanitizeExceptions,
-    SanitizeVector,
+    SanitizeVector, labels,
 };
 pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;

@@ -42,7 +42,6 @@ const CUES: &[Cue] = &[
 
 /// The family.
 pub(super) const DETECTOR: Detector = Detector {
-    family: Family::Markup,
     cues: CUES,
     plausible: is_plausible,
     names: |_| false,

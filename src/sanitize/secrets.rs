@@ -37,7 +37,6 @@ const BY_FORMAT: Certainty = Certainty::Form;
 /// The family, for the engine.
 pub(super) fn detector() -> Detector {
     Detector {
-        family: Family::Secrets,
         cues: CUES.as_slice(),
         plausible: is_plausible,
         names: is_telling,
@@ -59,6 +58,7 @@ struct Search<'a, 'h> {
     /// Up to where the last format could reach, and how many were tried in it.
     format_to: usize,
     formats: usize,
+    runs: formats::Runs,
     found: &'h mut Hits,
 }
 
@@ -73,6 +73,7 @@ fn find(subject: &Subject<'_>, found: &mut Hits) {
         near_to: 0,
         format_to: 0,
         formats: 0,
+        runs: formats::Runs::default(),
         found,
     };
     for sign in subject.signs {
@@ -264,7 +265,7 @@ impl Search<'_, '_> {
         if self.formats > MOST_FORMATS {
             return;
         }
-        let Some(range) = format.matches(self.text, start, self.seams) else {
+        let Some(range) = format.matches(self.text, start, self.seams, &mut self.runs) else {
             return;
         };
         if format.label == "aws_access_key_id" {

@@ -141,7 +141,7 @@ impl<'a> Document<'a> {
             spare_identifiers: ground == Ground::Answer,
         };
         let leaves = Leaves::of(text, walk);
-        let joined = Joined::find(engine, text, &leaves, &candidates);
+        let joined = Joined::find(engine, text, &leaves, &candidates, policy);
         if candidates.is_empty() && joined.is_empty() {
             return None;
         }

@@ -5,8 +5,10 @@
 
 mod matching;
 
+pub(super) use matching::Runs;
+
 /// Which bytes a run may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Digit,
     Hex,
