@@ -23,7 +23,7 @@ pub(super) const SIGNS: &[Cue] = &[
     Cue::Word("wallet"), Cue::Word("bitcoin"), Cue::Word("passport"), Cue::Word("nino"), Cue::Word("insurance"), Cue::Word("fiscal"),
     Cue::Word("pan "), Cue::Word("\"pan\""), Cue::Word("_pan"), Cue::Word("pan_"), Cue::Word("permanent"), Cue::Word("birth"), Cue::Word("dob"), Cue::Word("born"),
     Cue::Word("geb"), Cue::Word("naiss"), Cue::Word("nasci"), Cue::Word("nacim"), Cue::Word("licen"), Cue::Word("hetu"), Cue::Word("nric"), Cue::Word("hkid"), Cue::Word("curp"), Cue::Word("cuenta"),
-    Cue::Word("phone"), Cue::Word("mobile"), Cue::Word("telef"), Cue::Word("fax"), Cue::Word("sort code"), Cue::Word("sort_code"), Cue::Word("sortcode"), Cue::Word("mac"), Cue::Word("ether"), Cue::Word("dni"), Cue::Word("nif"), Cue::Word("nie"),
+    Cue::Word("phone"), Cue::Word("mobile"), Cue::Word("telef"), Cue::Word("fax"), Cue::Word("sort code"), Cue::Word("sort_code"), Cue::Word("sortcode"), Cue::Word("mac "), Cue::Word("mac:"), Cue::Word("mac_"), Cue::Word("mac\""), Cue::Word("macaddr"), Cue::Word("hwaddr"), Cue::Word("bssid"), Cue::Word("ether"), Cue::Word("dni"), Cue::Word("nif"), Cue::Word("nie"),
     Cue::Word("patient"), Cue::Word("record"), Cue::Word("steuer"), Cue::Word("tax"), Cue::Word("account"), Cue::Word("konto"), Cue::Word("card"), Cue::Word("carte"), Cue::Word("tarjeta"), Cue::Word("kart"),
     // Names and places, by their fields.
     Cue::Word("first"), Cue::Word("last"), Cue::Word("surname"), Cue::Word("full"), Cue::Word("given"), Cue::Word("family"), Cue::Word("middle"), Cue::Word("maiden"), Cue::Word("holder"), Cue::Word("vorname"), Cue::Word("nachname"),
