@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 use crate::ids::SessionId;
-use crate::pipeline::{Asking, Attempt, Call, CallEvent, event_channel};
+use crate::pipeline::{Asking, Attempt, Call, CallEvent, Refusal, event_channel};
 use crate::protocol::{
     ClientCapabilities, Json, LogLevel, Request, RequestMeta, Version, notification_message,
 };
@@ -97,18 +97,10 @@ pub(super) fn start(
         Ok(ask) => ask,
         Err(refusal) => {
             let server = Arc::clone(server);
+            let id = request.id.clone();
             return Err(Box::pin(async move {
-                let refusal = if request.method == "tools/call" {
-                    let name = era::called_name(&request);
-                    let name = name.as_deref();
-                    let pipeline = &server.pipeline;
-                    pipeline
-                        .refuse_unread(&caller.attempt, &inbound.context, name, refusal)
-                        .await
-                } else {
-                    refusal
-                };
-                answers::of_refusal(Some(&request.id), refusal, manner)
+                let refusal = unread(&server, &inbound, &request, &caller, refusal).await;
+                answers::of_refusal(Some(&id), refusal, manner)
             }));
         }
     };
@@ -164,6 +156,23 @@ pub(super) fn start(
         late: mpsc::unbounded_channel(),
         _hang_up: hang_up,
     })
+}
+
+/// Records a call whose parameters have no shape, and says what to tell.
+async fn unread(
+    server: &Server,
+    inbound: &Inbound,
+    request: &Request,
+    caller: &Caller,
+    refusal: Refusal,
+) -> Refusal {
+    if request.method != "tools/call" {
+        return refusal;
+    }
+    let name = era::called_name(request);
+    let (pipeline, context) = (&server.pipeline, &inbound.context);
+    let recorded = pipeline.refuse_unread(&caller.attempt, context, name.as_deref(), refusal);
+    recorded.await
 }
 
 /// The task that outlives the caller's connection.
