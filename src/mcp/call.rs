@@ -105,10 +105,7 @@ pub(super) fn start(
         }
     };
     meta.log_level = caller.log_level;
-    let traces = [meta.traceparent.take(), inbound.headers.traceparent.clone()];
-    let mut traces = traces.into_iter().flatten();
-    meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
-    let trace_id = meta.traceparent.as_deref().and_then(era::trace_id);
+    let trace_id = traced(&mut meta, &inbound);
     let progress_token = meta.progress_token.clone();
     let (sink, events) = event_channel();
     let cancel = CancellationToken::new();
@@ -156,6 +153,14 @@ pub(super) fn start(
         late: mpsc::unbounded_channel(),
         _hang_up: hang_up,
     })
+}
+
+/// The trace that the request belongs to: its `_meta` says more than its header.
+fn traced(meta: &mut RequestMeta, inbound: &Inbound) -> Option<[u8; 16]> {
+    let traces = [meta.traceparent.take(), inbound.headers.traceparent.clone()];
+    let mut traces = traces.into_iter().flatten();
+    meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
+    meta.traceparent.as_deref().and_then(era::trace_id)
 }
 
 /// Records a call whose parameters have no shape, and says what to tell.
