@@ -7,11 +7,12 @@ use std::time::Duration;
 use super::support::answer::Answer;
 use super::support::asking::able;
 use super::support::session::Session;
+use super::support::talking::Talking;
 use super::support::{Era, Gateway, Helper, Setup, Value, eventually, json};
 
-async fn gateway(yaml: &str) -> Gateway {
+async fn gateway() -> Gateway {
     let server = Helper::example("upstream_everything", &["--era", "modern"]).await;
-    let gateway = Setup::new().over("up", server).yaml(yaml).start().await;
+    let gateway = Setup::new().over("up", server).start().await;
     let mut alice = gateway.user("alice@acme").modern();
     eventually("the tools are listed", async || {
         (!alice.names().await.is_empty()).then_some(())
@@ -57,7 +58,7 @@ async fn becomes(client: &mut Session, id: &str, status: &str) -> Value {
 
 #[tokio::test]
 async fn a_task_is_its_callers_alone_and_its_end_is_on_record_before_it_is_told() {
-    let mut gateway = gateway("").await;
+    let mut gateway = gateway().await;
     let mut alice = of(&gateway, "alice@acme").await;
     let id = made(&mut alice, "failing_job", json!({})).await;
     assert!(!id.contains("task-"), "the upstream's own id is not told");
@@ -107,7 +108,7 @@ async fn a_task_is_its_callers_alone_and_its_end_is_on_record_before_it_is_told(
 
 #[tokio::test]
 async fn a_task_asks_is_answered_and_is_called_off() {
-    let gateway = gateway("").await;
+    let gateway = gateway().await;
     let mut alice = of(&gateway, "alice@acme").await;
     let id = made(&mut alice, "confirm_delete", json!({})).await;
     let task = becomes(&mut alice, &id, "input_required").await;
@@ -139,7 +140,7 @@ async fn a_task_asks_is_answered_and_is_called_off() {
 
 #[tokio::test]
 async fn a_legacy_client_has_tasks_seen_through_in_its_place() {
-    let gateway = gateway("tools: [{ match: slow_compute, timeout: 700ms }]").await;
+    let gateway = gateway().await;
     let mut alice = gateway.user("alice@acme").able(Era::Legacy, able()).await;
     let failed = alice.call("failing_job", json!({})).await;
     assert!(
@@ -165,4 +166,59 @@ async fn a_legacy_client_has_tasks_seen_through_in_its_place() {
     // It has no methods of tasks.
     let answer = about(&mut alice, "tasks/get", "x").await;
     assert_eq!(answer.code(), -32601, "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_task_that_takes_longer_than_its_call_may_is_called_off() {
+    let server = Talking::start(Era::Modern, &["long"], |talk| async move {
+        let declared = &talk.param("_meta")["io.modelcontextprotocol/clientCapabilities"];
+        let declared = declared["extensions"].is_object();
+        let needed = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+        let task = json!({
+            "taskId": "own", "status": "working", "ttlMs": 60_000, "pollIntervalMs": 50,
+            "createdAt": "2026-11-30T00:00:00Z", "lastUpdatedAt": "2026-11-30T00:00:00Z",
+        });
+        match talk.asked.method() {
+            "tools/call" if !declared => {
+                let error = json!({
+                    "code": -32021, "message": "takes a task",
+                    "data": {"requiredCapabilities": needed},
+                });
+                talk.error("400 Bad Request", error).await;
+            }
+            "tools/call" => {
+                let mut made = task;
+                made["resultType"] = json!("task");
+                talk.result(made).await;
+            }
+            "tasks/get" => talk.result(task).await,
+            _ => talk.result(json!({})).await,
+        }
+    });
+    let gateway = Setup::new()
+        .upstream("up", server.config())
+        .yaml("tools: [{ match: long, timeout: 600ms }]")
+        .start()
+        .await;
+    let mut modern = gateway.user("alice@acme").modern();
+    eventually("the tools are listed", async || {
+        (!modern.names().await.is_empty()).then_some(())
+    })
+    .await;
+    // A modern client can declare what is needed, and is told so.
+    let answer = modern.call("long", json!({})).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (400, -32021));
+    let mut alice = gateway.user("alice@acme").connect(Era::Legacy).await;
+    let answer = alice.call("long", json!({})).await;
+    assert!(
+        answer.is_error() && answer.text().contains("called off"),
+        "{answer:?}"
+    );
+    assert!(server.seen_of("tasks/get").len() > 1);
+    let off = server.seen_of("tasks/cancel");
+    assert_eq!(off.len(), 1);
+    assert_eq!(off[0].message["params"]["taskId"], "own");
+    assert_eq!(off[0].header("mcp-name"), Some("own"));
+    let records = gateway.audit(&["--tool", "long", "--outcome", "timeout"]);
+    assert_eq!(records.len(), 1, "{records:?}");
 }
