@@ -95,7 +95,7 @@ impl Errand {
                 &tool.upstream,
                 Some(own.to_owned()),
                 params,
-                &tool.exposed,
+                tool.exposed.as_str(),
             )
         }
     }
