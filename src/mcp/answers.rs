@@ -127,6 +127,7 @@ pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, manner: Manne
         | Refusal::UnknownTool { .. }
         | Refusal::UnknownPrompt { .. }
         | Refusal::UnknownReference
+        | Refusal::UnknownTask
         | Refusal::Arguments(ArgumentFault::NotAnObject { .. }) => {
             Reply::error(200, id, codes::INVALID_PARAMS, &words, None)
         }

@@ -275,7 +275,7 @@ fn text_block(text: &str) -> Json {
 }
 
 /// A result that says, in words of ours, that the tool failed.
-fn tool_error(text: &str) -> CleanResult {
+pub(super) fn tool_error(text: &str) -> CleanResult {
     let content = ArrayBuilder::from_iter([&text_block(text)]).build();
     let json = ObjectBuilder::new()
         .json("content", &content)

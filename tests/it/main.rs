@@ -67,5 +67,6 @@ mod smoke;
 mod streams;
 mod subscriptions;
 mod support;
+mod tasks;
 mod tools;
 mod translation;
