@@ -153,10 +153,9 @@ async fn denied(
     signed_in: Option<&SignedIn>,
 ) -> Result<Response, StepFault> {
     visit
-        .record(vec![Event::Refused {
+        .record(vec![Event::Denied {
             subject: signed_in.map(|signed_in| signed_in.person.own_subject()),
-            client: Some(request.client.id.clone()),
-            reason: "denied",
+            client: request.client.id.clone(),
         }])
         .await?;
     Err(Refusal::AccessDenied("the person said no").into())

@@ -182,9 +182,10 @@ fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> R
             reach.scopes.push(scope.clone());
             continue;
         }
+        let implied = visit.snapshot.oauth.server.implied_by(scope);
         let opened: Vec<_> = tools
             .iter()
-            .filter(|tool| tool.rule.scopes.contains(scope))
+            .filter(|tool| tool.rule.scopes.iter().any(|one| implied.contains(one)))
             .collect();
         if opened.is_empty() {
             reach.narrowed.push(visit.scope(scope.as_str()));
