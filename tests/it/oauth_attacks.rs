@@ -612,18 +612,7 @@ async fn a_broader_scope_stands_for_narrower_ones_and_a_step_up_loses_none() {
     };
     let asked = async |scope: &str| {
         let ask = desk(&gateway).with("scope", scope);
-        let browser = Browser::new();
-        let mut out = browser.connect(&ask, "alice@acme.test").await;
-        if out.location().is_none() {
-            let form = out.field("flow");
-            let fields: Vec<(&str, &str)> = [("flow", &*form), ("decision", "approve")]
-                .into_iter()
-                .chain(scope.split(' ').map(|scope| ("scope", scope)))
-                .collect();
-            let url = format!("{}/oauth/consent", gateway.url());
-            out = browser.post(&url, &fields, gateway.url()).await;
-        }
-        let code = out.sent("code").unwrap_or_else(|| panic!("{out:?}"));
+        let code = code(&ask, "alice@acme.test").await;
         body(&post(&gateway, "/oauth/token", &exchange("desk", &code)).await)
     };
     let broad = asked("mcp tools.all").await;

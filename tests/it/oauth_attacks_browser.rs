@@ -205,8 +205,12 @@ async fn the_answer_of_one_sign_in_is_not_put_into_another() {
     );
     let before = kept(&gateway);
     let swapped = hers.replace(&part(&hers, "code"), &part(&his, "code"));
+    // The provider holds the code against the challenge: the answer is not one for us.
     let page = victim.get(&swapped).await;
-    leads_nowhere(&page, "the attacker's code with the victim's state");
+    assert!(
+        !page.status.is_success() && page.location().is_none(),
+        "the attacker's code with the victim's state: {page:?}"
+    );
     assert_eq!(kept(&gateway), before);
     let page = victim.get(&his).await;
     leads_nowhere(&page, "the attacker's whole answer");
@@ -442,7 +446,7 @@ async fn parameters_cannot_break_out_of_headers_or_pages() {
         "\u{85}\u{2028}Set-Cookie: a=b",
         "\"><script>alert(1)</script>",
         "'; alert(1); //",
-        "{{7*7}}${7*7}",
+        "{{7777*7777}}${7777*7777}",
     ] {
         for name in [
             "state",
@@ -458,7 +462,7 @@ async fn parameters_cannot_break_out_of_headers_or_pages() {
                 assert!(line.starts_with("toolgate-browser="), "{name}: {line}");
             }
             assert!(!page.body.contains("<script>alert"), "{name}: {value:?}");
-            assert!(!page.body.contains("49"), "{name}: {}", page.text());
+            assert!(!page.body.contains("60481729"), "{name}: {}", page.text());
             let to = page.location().unwrap_or(LOOPBACK.to_owned());
             assert!(to.starts_with(LOOPBACK), "{name}: {to}");
         }
@@ -577,25 +581,26 @@ fn secrets_are_compared_in_constant_time_in_the_source() {
 
 #[tokio::test]
 async fn a_wrong_password_costs_as_much_as_an_unknown_name() {
-    // The work is the same: both compute one hash. Medians far apart would show that
-    // one of them does not; the bound is wide, since the machine may be busy.
+    // The work is the same: both compute one hash. Taken in turns, the quickest of
+    // each counts, since the machine may be busy; without the hash an unknown name
+    // would be answered many times faster.
     let gateway = local().await;
     let browser = Browser::new();
     let page = browser.approve(&desk(&gateway)).await;
     let before = kept(&gateway);
-    let mut medians = Vec::new();
-    for user in ["alice@acme.test", "nobody@acme.test"] {
-        let mut times = Vec::new();
-        for _ in 0..7 {
+    let mut quickest = [std::time::Duration::MAX; 2];
+    for _ in 0..8 {
+        for (user, quickest) in ["alice@acme.test", "nobody@acme.test"]
+            .into_iter()
+            .zip(&mut quickest)
+        {
             let given = [("username", user), ("password", "wrong")];
             let start = std::time::Instant::now();
             assert_eq!(browser.press(&page, "", &given).await.status, 403);
-            times.push(start.elapsed());
+            *quickest = start.elapsed().min(*quickest);
         }
-        times.sort_unstable();
-        medians.push(times[3]);
     }
-    let (known, unknown) = (medians[0], medians[1]);
+    let [known, unknown] = quickest;
     assert!(
         known < unknown * 5 && unknown < known * 5,
         "{known:?} {unknown:?}"
