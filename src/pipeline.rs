@@ -261,6 +261,7 @@ impl Pipeline {
         if !missing.is_empty() {
             return Err(Refusal::MissingScopes {
                 needed: tool.rule.scopes.clone(),
+                held: context.principal().scopes().iter().cloned().collect(),
             });
         }
         let admission = match &tool.rule.class {

@@ -59,6 +59,8 @@ pub enum Refusal {
     MissingScopes {
         /// All scopes that a token for this call needs.
         needed: Vec<Scope>,
+        /// Those that the token has besides: a new one must not lose them.
+        held: Vec<Scope>,
     },
     /// Over a limit.
     #[error("over the limit per {}", .0.policy)]
@@ -133,7 +135,7 @@ impl Refusal {
             Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => {
                 "header mismatch".to_owned()
             }
-            Self::MissingScopes { needed } => {
+            Self::MissingScopes { needed, .. } => {
                 let scopes: Vec<&str> = needed.iter().map(Scope::as_str).collect();
                 format!("needs {}", scopes.join(" "))
             }

@@ -13,6 +13,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::browser::{Ask, Browser, Page, VERIFIER};
+use super::sign_in::is_out;
 use super::{Gateway, Value, json};
 
 /// Posts a form to an endpoint.
@@ -63,7 +64,15 @@ pub(crate) async fn register(gateway: &Gateway, metadata: &Value) -> Page {
 
 /// Goes through the pages as a person and gives the code.
 pub(crate) async fn code(ask: &Ask, user: &str) -> String {
-    let out = Browser::new().connect(ask, user).await;
+    let browser = Browser::new();
+    let mut out = browser.connect(ask, user).await;
+    if !is_out(&out) {
+        // Scopes that change things, or several tenants: as the page offers it, in acme.
+        let in_acme = [("tenant", "acme")];
+        let tenant = out.body.contains("name=\"tenant\"");
+        let chosen = if tenant { &in_acme[..] } else { &[] };
+        out = browser.press(&out, "approve", chosen).await;
+    }
     out.sent("code")
         .unwrap_or_else(|| panic!("no code: {out:?}"))
 }
@@ -118,13 +127,17 @@ pub(crate) async fn status_at(gateway: &Gateway, path: &str, token: &str) -> u16
 
 /// What the tables of the authorization server hold, to compare before and after.
 pub(crate) fn state(gateway: &Gateway) -> String {
-    gateway.database().psql(
-        "SELECT (SELECT count(*) FROM oauth_clients) || ' clients, '
+    gateway
+        .database()
+        .psql(
+            "SELECT (SELECT count(*) FROM oauth_clients) || ' clients, '
              || (SELECT count(*) FROM oauth_grants) || ' grants, '
              || (SELECT coalesce(string_agg(generation || ':' || (code_used_at IS NOT NULL), ','
                   ORDER BY family_id), '') FROM oauth_families) || ' families, '
              || (SELECT count(*) FROM oauth_revocations) || ' revocations'",
-    )
+        )
+        .trim()
+        .to_owned()
 }
 
 /// What a path is answered with.
