@@ -78,6 +78,16 @@ struct Known {
     issuer: String,
 }
 
+impl Known {
+    /// Whether the metadata says that the issuer is in each answer (RFC 9207 §3).
+    fn promises_iss(&self) -> bool {
+        self.server
+            .get("authorization_response_iss_parameter_supported")
+            .and_then(serde_json::Value::as_bool)
+            == Some(true)
+    }
+}
+
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let web = Web::new(
         options.ca_file.clone(),

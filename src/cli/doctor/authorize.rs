@@ -50,6 +50,8 @@ pub(super) async fn refusals(web: &Web, known: &Known, client: &Client, report: 
         ("client_id", client.id.as_str()),
         ("state", "doctor"),
         ("resource", known.resource.as_str()),
+        // Without one, some servers refuse for that and not for what is tried here.
+        ("scope", known.scopes.as_deref().unwrap_or_default()),
     ];
     let pkce = [
         ("code_challenge", challenge.as_str()),
@@ -58,6 +60,7 @@ pub(super) async fn refusals(web: &Web, known: &Known, client: &Client, report: 
     let foreign = "https://attacker.example/callback";
     let with = |more: &[(&'static str, &str)], pkce: &[(&'static str, &str)]| {
         let mut query: Vec<(&str, &str)> = base.to_vec();
+        query.retain(|(_, value)| !value.is_empty());
         query.extend_from_slice(more);
         query.extend_from_slice(pkce);
         url(known, &query)
@@ -220,6 +223,7 @@ fn judge(
     match returned.get("iss") {
         Some(issuer) if *issuer == known.issuer => report.ok(STEP, "`iss` names the issuer (RFC 9207)"),
         Some(issuer) => report.fail(STEP, format!("`iss` is {issuer:?} and not {:?}: clients must refuse the answer (RFC 9207 §2.4)", known.issuer)),
+        None if known.promises_iss() => report.fail(STEP, "no `iss` in the answer, though the metadata promises it: clients must refuse the answer (RFC 9207 §2.4)"),
         None => report.warn(STEP, "no `iss` in the answer: Gemini CLI refuses it, and others cannot tell servers apart (RFC 9207)"),
     }
     let code = returned.get("code").cloned();

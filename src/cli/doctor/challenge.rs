@@ -37,10 +37,50 @@ pub(super) async fn ask(web: &Web, url: &str, report: &mut Report) -> Option<Tol
             return None;
         }
     };
+    let page = if page.status == 401 {
+        page
+    } else {
+        later(web, url, page, report).await
+    };
     let told = judge(&page, report)?;
     others(web, url, report).await;
     bad_token(web, url, report).await;
     Some(told)
+}
+
+/// Some servers ask for a token only when tools are wanted, and some speak the newer
+/// revision alone: the challenge may be there.
+async fn later(web: &Web, url: &str, first: Page, report: &mut Report) -> Page {
+    let listed = modern(web, url, "tools/list").await;
+    let Some(page) = listed.ok().filter(|page| page.status == 401) else {
+        return first;
+    };
+    report.warn(
+        STEP,
+        format!(
+            "`initialize` of 2025-11-25 is answered with {} and not with 401; only `tools/list` of 2026-07-28 asks for a token: clients may show no sign-in when they connect",
+            first.status
+        ),
+    );
+    page
+}
+
+/// A request of revision 2026-07-28.
+async fn modern(web: &Web, url: &str, method: &str) -> Result<Page, String> {
+    let body = json!({
+        "jsonrpc": "2.0", "id": 1, "method": method,
+        "params": {"_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }},
+    });
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", method),
+    ];
+    web.post(url, &headers, body.to_string()).await
 }
 
 fn judge(page: &Page, report: &mut Report) -> Option<Told> {
@@ -129,20 +169,7 @@ async fn others(web: &Web, url: &str, report: &mut Report) {
         ),
         Err(why) => report.warn(STEP, format!("GET is not answered: {why}")),
     }
-    let discover = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "server/discover",
-        "params": {"_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": {},
-        }},
-    });
-    let headers = [
-        ("content-type", "application/json"),
-        ("accept", "application/json, text/event-stream"),
-        ("mcp-protocol-version", "2026-07-28"),
-        ("mcp-method", "server/discover"),
-    ];
-    match web.post(url, &headers, discover.to_string()).await {
+    match modern(web, url, "server/discover").await {
         Ok(page) if page.status == 401 => report.ok(STEP, "the same for revision 2026-07-28"),
         Ok(page) => report.warn(
             STEP,

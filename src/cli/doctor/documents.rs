@@ -89,12 +89,16 @@ fn judge(
         .get("resource")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    report.hold(
-        RESOURCE,
-        resource == named,
-        "`resource` is the endpoint's URL, character for character",
-        &format!("`resource` is {resource:?} and not {named:?}: clients that compare them refuse to go on (RFC 9728 §3.3)"),
-    );
+    if resource == named {
+        report.ok(
+            RESOURCE,
+            "`resource` is the endpoint's URL, character for character",
+        );
+    } else if covers(resource, named) {
+        report.warn(RESOURCE, format!("`resource` is {resource:?}, which is above {named:?}: most clients take it, those that compare the two refuse to go on (RFC 9728 §3.3)"));
+    } else {
+        report.fail(RESOURCE, format!("`resource` is {resource:?} and not {named:?}: clients refuse to go on (RFC 9728 §3.3)"));
+    }
     let servers = strings(document.get("authorization_servers"));
     let Some(issuer) = servers.first() else {
         report.fail(
@@ -243,7 +247,7 @@ fn judge_server(issuer: &str, known: &Known, report: &mut Report) {
     }
     report.prefer(
         SERVER,
-        document.get("authorization_response_iss_parameter_supported") == Some(&Value::Bool(true)),
+        known.promises_iss(),
         "`iss` in its answers is advertised (RFC 9207)",
         "`iss` in its answers is not advertised: Gemini CLI refuses answers without it, and Codex uses another redirect path per server",
     );
@@ -258,6 +262,17 @@ fn judge_server(issuer: &str, known: &Known, report: &mut Report) {
     let methods = strings(document.get("token_endpoint_auth_methods_supported"));
     if !methods.is_empty() && !methods.iter().any(|each| each == "none") {
         report.warn(SERVER, format!("public clients are not offered (`none` is not among {methods:?}): most desktop clients are"));
+    }
+}
+
+/// Whether a resource is the endpoint's own, or one above it at the same origin.
+fn covers(resource: &str, named: &str) -> bool {
+    match (parts(resource), parts(named)) {
+        (Some((origin, above)), Some((same, path))) => {
+            let rest = path.strip_prefix(&*above);
+            origin == same && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        }
+        _ => false,
     }
 }
 

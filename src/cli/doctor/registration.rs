@@ -113,7 +113,7 @@ async fn register(
     };
     let secret = text("client_secret");
     if secret.is_some() && !document.contains_key("client_secret_expires_at") {
-        report.warn(STEP, "`client_secret_expires_at` is missing beside a secret (RFC 7591 §3.2.1): SDKs refuse the answer");
+        report.warn(STEP, "`client_secret_expires_at` is missing beside a secret (RFC 7591 §3.2.1): strict clients refuse the answer");
     }
     let kept = super::documents::strings(document.get("redirect_uris")).contains(&redirect_uri);
     report.prefer(

@@ -110,7 +110,9 @@ impl Report {
                 (0, 0) => println!("Nothing that a client would stumble over."),
                 (0, warnings) => println!("{warnings} warning(s): some clients may stumble."),
                 (failures, _) => {
-                    println!("{failures} failure(s): clients cannot sign in like this.")
+                    println!(
+                        "{failures} failure(s): clients cannot, or should not, sign in like this."
+                    )
                 }
             }
         }

@@ -15,7 +15,7 @@ use crate::http::pages::{ClientView, ConsentPage, Forms, Target, name, page};
 use crate::ids::{Scope, TenantId};
 use crate::oauth::federation::Asking;
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{AuthorizationRequest, BASE_SCOPE, Event, Refusal, StepFault};
+use crate::oauth::{AuthorizationRequest, BASE_SCOPE, Event, OFFLINE_ACCESS, Refusal, StepFault};
 
 /// Asks whether an app may act for a person. `signed_in` is who, where a further
 /// sign-in is not needed once it is approved.
@@ -137,7 +137,8 @@ async fn chosen(
     if let Some(tenant) = tenant {
         let asked = case.request.scopes.iter();
         let kept = asked.filter(|scope| {
-            scope.as_str() == BASE_SCOPE || form.all("scope").any(|kept| kept == scope.as_str())
+            matches!(scope.as_str(), BASE_SCOPE | OFFLINE_ACCESS)
+                || form.all("scope").any(|kept| kept == scope.as_str())
         });
         let kept: Vec<Scope> = kept.cloned().collect();
         case = case.with_scopes(kept).within(tenant);

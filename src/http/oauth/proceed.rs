@@ -11,7 +11,9 @@ use super::{consent, login};
 use crate::http::pages::{ChoosePage, Forms, Offer, ScopeView, name, onward, page};
 use crate::ids::{Role, Scope, TenantId};
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{Approval, AuthorizationRequest, BASE_SCOPE, Event, Refusal, StepFault, grants};
+use crate::oauth::{
+    Approval, AuthorizationRequest, BASE_SCOPE, Event, OFFLINE_ACCESS, Refusal, StepFault, grants,
+};
 use crate::visibility;
 
 /// A request and what is known of its answer.
@@ -178,7 +180,7 @@ fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> R
     let tools = known.map(|known| visibility::reachable(&known, roles, &view));
     let tools = tools.unwrap_or_default();
     for scope in asked {
-        if scope.as_str() == BASE_SCOPE {
+        if matches!(scope.as_str(), BASE_SCOPE | OFFLINE_ACCESS) {
             reach.scopes.push(scope.clone());
             continue;
         }
