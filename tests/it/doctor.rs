@@ -3,6 +3,7 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use axum::body::Bytes;
 use axum::extract::{Request, State};
@@ -150,7 +151,7 @@ const FAULTS: [(&str, &str, bool); 38] = [
 struct Faulty {
     fault: &'static str,
     origin: String,
-    refreshed: std::sync::atomic::AtomicU32,
+    refreshed: AtomicU32,
 }
 
 impl Faulty {
@@ -160,7 +161,7 @@ impl Faulty {
         let state = Arc::new(Self {
             fault,
             origin: origin.clone(),
-            refreshed: 0.into(),
+            refreshed: AtomicU32::new(0),
         });
         let routes = axum::Router::new().fallback(answer).with_state(state);
         tokio::spawn(async move { axum::serve(listener, routes).await });
@@ -293,7 +294,7 @@ impl Faulty {
         let iss = if self.has("other iss") {
             "https://other.example"
         } else {
-            &self.origin
+            self.origin.as_str()
         };
         let state = if self.has("state") {
             "another".to_owned()
@@ -322,11 +323,7 @@ impl Faulty {
 
     fn token(&self, body: &str) -> Response {
         let refreshes = body.contains("grant_type=refresh_token");
-        let repeated = refreshes
-            && self
-                .refreshed
-                .fetch_add(1, std::sync::atomic::Ordering::SeqCst)
-                > 0;
+        let repeated = refreshes && self.refreshed.fetch_add(1, Ordering::SeqCst) > 0;
         let refused = match self.fault {
             "code refused" => !refreshes,
             "refresh refused" => refreshes,
@@ -399,7 +396,8 @@ const NOTHING: &str = "Nothing that a client would stumble over.";
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn our_own_server_has_nothing_to_stumble_over() {
     let gateway = local().await;
-    for more in [&[][..], &["--read-only"]] {
+    let plainly: &[&str] = &[];
+    for more in [plainly, &["--read-only"]] {
         let outcome = doctor(gateway.audience("/mcp"), more).await;
         assert_eq!(outcome.code, Some(0), "{outcome:?}");
         assert!(outcome.stdout.contains(NOTHING), "{}", outcome.stdout);
