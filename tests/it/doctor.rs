@@ -191,7 +191,9 @@ impl Faulty {
         let unauthorized =
             (StatusCode::UNAUTHORIZED, [("www-authenticate", challenge)]).into_response();
         match (self.fault, bearer) {
-            ("403", _) => StatusCode::FORBIDDEN.into_response(),
+            ("403", _) | ("bad token 403", Some("Bearer not-a-token")) => {
+                StatusCode::FORBIDDEN.into_response()
+            }
             ("404", _) => StatusCode::NOT_FOUND.into_response(),
             ("redirects", _) => {
                 (StatusCode::PERMANENT_REDIRECT, [("location", "/elsewhere")]).into_response()
@@ -200,9 +202,7 @@ impl Faulty {
             ("GET 405", None) if method == Method::GET => {
                 StatusCode::METHOD_NOT_ALLOWED.into_response()
             }
-            ("bad token 403", Some("Bearer not-a-token")) => StatusCode::FORBIDDEN.into_response(),
-            ("token refused", Some(_)) => unauthorized,
-            (_, Some("Bearer access")) => json_answer(
+            (fault, Some("Bearer access")) if fault != "token refused" => json_answer(
                 200,
                 &json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}),
             ),
