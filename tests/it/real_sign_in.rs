@@ -68,7 +68,7 @@ async fn all_sign_in(
         ];
         let environment: Vec<_> = person.iter().chain(environment).copied().collect();
         let verdict = real::sign_in(client, &gateway.audience("/mcp"), way, &environment).await;
-        println!("{verdict}");
+        eprintln!("{verdict}");
         let new: Vec<String> = grants(gateway)
             .into_iter()
             .filter(|grant| !before.contains(grant))
@@ -225,7 +225,7 @@ async fn what_quickstart_prints_for_codex_and_claude_code_works_as_it_stands() {
         ];
         let verdict = real::sign_in(client, endpoint, "pasted", &environment).await;
         let seen = std::fs::read_to_string(&log).unwrap_or_default();
-        println!("{line}: {verdict}");
+        eprintln!("{line}: {verdict}");
         if !verdict.starts_with("PASS ") || seen.lines().count() != 3 {
             failed.push(format!("{line}: {verdict}\n{seen}"));
         }
