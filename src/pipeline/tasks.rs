@@ -60,6 +60,7 @@ impl Pipeline {
         if !visibility::missing_scopes(context, &tool).is_empty() {
             return Err(Refusal::MissingScopes {
                 needed: tool.rule.scopes.clone(),
+                held: context.principal().scopes().iter().cloned().collect(),
             });
         }
         let params = call.ask.params.without_members(|name| name == "_meta");

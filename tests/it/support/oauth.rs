@@ -151,6 +151,7 @@ struct Answer {
 /// A web server of clients' documents, with a certificate of its own authority.
 #[derive(Debug)]
 pub(crate) struct Documents {
+    hosts: Vec<String>,
     address: SocketAddr,
     ca_file: std::path::PathBuf,
     answers: Arc<Mutex<HashMap<String, Answer>>>,
@@ -159,13 +160,19 @@ pub(crate) struct Documents {
     _folder: super::folder::Folder,
 }
 
-/// The hosts that it has.
+/// The host that it has by itself.
 pub(crate) const HOST: &str = "app.example.invalid";
 
 impl Documents {
-    /// Starts it.
+    /// Starts it as [`HOST`].
     pub(crate) async fn start() -> Self {
-        let cert = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
+        Self::for_hosts(&[HOST]).await
+    }
+
+    /// Starts it as all of these; each has all documents.
+    pub(crate) async fn for_hosts(hosts: &[&str]) -> Self {
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let cert = rcgen::generate_simple_self_signed(hosts.clone()).unwrap();
         let key = PrivatePkcs8KeyDer::from(cert.signing_key.serialize_der());
         let tls = ServerConfig::builder()
             .with_no_client_auth()
@@ -191,6 +198,7 @@ impl Documents {
             }
         });
         Self {
+            hosts,
             address,
             ca_file,
             answers,
@@ -202,10 +210,11 @@ impl Documents {
 
     /// The part of a configuration that leads here.
     pub(crate) fn config(&self) -> Value {
-        json!({"outgoing": {
-            "ca_file": self.ca_file,
-            "resolve": { format!("{HOST}:443"): self.address.to_string() },
-        }})
+        let mut resolve = json!({});
+        for host in &self.hosts {
+            resolve[format!("{host}:443")] = json!(self.address.to_string());
+        }
+        json!({"outgoing": { "ca_file": self.ca_file, "resolve": resolve }})
     }
 
     /// Puts a document at a path, and gives its URL.
