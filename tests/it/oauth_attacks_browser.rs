@@ -205,10 +205,12 @@ async fn the_answer_of_one_sign_in_is_not_put_into_another() {
     );
     let before = kept(&gateway);
     let swapped = hers.replace(&part(&hers, "code"), &part(&his, "code"));
-    // The provider holds the code against the challenge: the answer is not one for us.
+    // The provider holds the code against the challenge and refuses; the app of the
+    // victim is told no, and gets no code.
     let page = victim.get(&swapped).await;
-    assert!(
-        !page.status.is_success() && page.location().is_none(),
+    assert_eq!(
+        (page.sent("code"), page.sent("error").as_deref()),
+        (None, Some("access_denied")),
         "the attacker's code with the victim's state: {page:?}"
     );
     assert_eq!(kept(&gateway), before);
