@@ -44,6 +44,7 @@ const SERVER_RUNS: [Run; 4] = [
         revision: "2026-07-28",
         upstream: "legacy",
         failing: &[
+            "input-required-result-multiple-input-requests",
             "tasks-capability-negotiation",
             "tasks-dispatch-and-envelope",
             "tasks-lifecycle",
@@ -229,7 +230,15 @@ async fn drive(url: &str, scenario: &str, context: &Value) -> String {
     let capabilities = json!({"elicitation": {"form": {}}, "sampling": {}, "roots": {}});
     let mut alice = Session::modern(gateway.user("alice@acme")).able(capabilities);
     let mut told = Vec::new();
-    let tools = alice.list().await;
+    // A list that is still being read is empty; some scenarios have no tools at all.
+    let mut tools = alice.list().await;
+    for _ in 0..50 {
+        if !tools.is_empty() {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+        tools = alice.list().await;
+    }
     for tool in &tools {
         let name = tool["name"].as_str().unwrap().to_owned();
         let arguments = arguments(tool, &tools, context);

@@ -174,6 +174,10 @@ pub(crate) fn check(version: &str, method: &str, answer: &Answer) {
         if message.get("id").is_some_and(Value::is_null) {
             continue;
         }
+        // The extension of tasks has results that the core schema does not know.
+        if message["result"]["resultType"] == "task" {
+            continue;
+        }
         let held = checker.server(method, &without_unknown_blocks(message));
         assert!(held.is_ok(), "{method}: {}", held.unwrap_err());
     }
