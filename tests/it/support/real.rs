@@ -11,7 +11,7 @@ use super::process::{free_port, run};
 /// Runs one recipe of `tests/clients` as this caller, for at most one and a half minutes.
 /// Gives its `PASS …` or `FAIL …` line.
 pub(crate) async fn client(recipe: &str, caller: &Caller, environment: &[(&str, &str)]) -> String {
-    let mut command = recipe_of("run.sh", recipe, caller.endpoint(), environment);
+    let mut command = recipe_of("run.sh", recipe, &caller.endpoint(), environment);
     command.env("BEARER", caller.token());
     verdict(recipe, command).await
 }
