@@ -498,7 +498,9 @@ async fn what_is_no_server_or_no_url_is_said_so() {
 
 /// What the doctor has to say at the servers of the official suite's scenarios for
 /// clients. Most take any request; what the scenario is about must be named all the same.
-const SCENARIOS: [(&str, &[&str]); 26] = [
+/// Left out: `scope-step-up` and `authorization-server-migration`, whose servers end at a
+/// token that they do not know, and the six that sign no person in.
+const SCENARIOS: [(&str, &[&str]); 24] = [
     ("metadata-default", &[OPENED]),
     ("metadata-var1", &[OPENED, "no `resource_metadata`"]),
     ("metadata-var2", &[OPENED, "which is above"]),
@@ -507,7 +509,6 @@ const SCENARIOS: [(&str, &[&str]); 26] = [
     ("scope-from-www-authenticate", &[OPENED]),
     ("scope-from-scopes-supported", &[OPENED, "names no scope"]),
     ("scope-omitted-when-undefined", &[OPENED, "names no scope"]),
-    ("scope-step-up", &[OPENED]),
     ("scope-retry-limit", &[]),
     ("token-endpoint-auth-basic", &[OPENED]),
     ("token-endpoint-auth-post", &[OPENED]),
@@ -527,7 +528,6 @@ const SCENARIOS: [(&str, &[&str]); 26] = [
     ),
     ("offline-access-scope", &[OPENED]),
     ("offline-access-not-supported", &[OPENED]),
-    ("authorization-server-migration", &[]),
     ("iss-supported", &[OPENED, "`iss` names the issuer"]),
     (
         "iss-not-advertised",
