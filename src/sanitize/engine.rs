@@ -303,12 +303,16 @@ fn kept<'a>(
     let action = policy.action(hit.family, hit.label);
     let range = view.offsets.back(&hit.range);
     let mark = mark(hit.label);
-    let head = view.text.get(..hit.range.start).unwrap_or_default();
+    let text = &view.text;
+    // An earlier pass's mark stands before what is found, or is found as a part of it.
+    let from = text.floor_char_boundary(hit.range.start.saturating_sub(mark.len()));
+    let until = text.ceil_char_boundary(hit.range.end.min(hit.range.start + mark.len()));
+    let near = text.get(from..until).unwrap_or_default();
     let readable = !matches!(input.context.place, Place::Key | Place::Uri | Place::Number);
     let marks = hit.instead == Instead::Mark
         && action != Action::Flag
         && readable
-        && !head.ends_with(mark.as_str())
+        && !near.contains(mark.trim_end())
         && !covered.any(|other| other.start < range.start && range.start < other.end);
     Some(Edit {
         range: if marks {
