@@ -203,6 +203,10 @@ async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
 }
 
 impl App {
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the parts, each made once and handed on"
+    )]
     fn build(loaded: Loaded, database: &Database, public: SocketAddr) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
         let config = &loaded.config;

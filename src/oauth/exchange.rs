@@ -119,6 +119,7 @@ impl Site<'_> {
         Ok(tokens)
     }
 
+    #[expect(clippy::too_many_lines, reason = "the order of the checks is the rule")]
     async fn refresh(
         &self,
         client: &Client,

@@ -363,6 +363,7 @@ async fn client_runs(run: usize) {
     );
     let command = format!("{} {script} {control}", real::node_program().display());
     let mut failed = Vec::new();
+    let counted = regex::Regex::new(r"Passed: (\d+)/(\d+), (\d+) failed").unwrap();
     for scenario in scenarios {
         let printed = output(suite(&[
             "client",
@@ -377,7 +378,6 @@ async fn client_runs(run: usize) {
             "--verbose",
         ]))
         .await;
-        let counted = regex::Regex::new(r"Passed: (\d+)/(\d+), (\d+) failed").unwrap();
         let verdict = counted.captures(&printed);
         let passes = verdict
             .as_ref()

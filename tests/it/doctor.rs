@@ -180,7 +180,9 @@ impl Faulty {
             "/.well-known/oauth-protected-resource/mcp"
         };
         let challenge = match self.fault {
-            "no challenge" => return StatusCode::UNAUTHORIZED.into_response(),
+            "no challenge" if bearer.is_none_or(|token| token == "Bearer not-a-token") => {
+                return StatusCode::UNAUTHORIZED.into_response();
+            }
             "no place" => "Bearer scope=\"mcp\"".to_owned(),
             "error at once" => format!(
                 "Bearer error=\"invalid_token\", scope=\"mcp\", resource_metadata=\"{origin}{place}\""

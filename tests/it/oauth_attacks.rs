@@ -584,7 +584,7 @@ fn every_attack_of_the_table_names_a_test_that_exists() {
     let mut rows = 0;
     for row in named.captures_iter(&table) {
         rows += 1;
-        assert_eq!(row[1].parse::<u32>().unwrap(), rows);
+        assert_eq!(row[1].parse::<usize>().unwrap(), rows);
         let file = format!("{root}/tests/it/{}.rs", &row[2]);
         let tests = std::fs::read_to_string(&file).unwrap();
         let name = format!("fn {}(", &row[3]);
@@ -592,7 +592,7 @@ fn every_attack_of_the_table_names_a_test_that_exists() {
     }
     assert_eq!(
         rows,
-        table.lines().filter(|line| line.starts_with("| ")).count() as u32 - 1
+        table.lines().filter(|line| line.starts_with("| ")).count() - 1
     );
     assert!(rows >= 60, "{rows}");
 }
@@ -601,7 +601,7 @@ fn every_attack_of_the_table_names_a_test_that_exists() {
 async fn a_broader_scope_stands_for_narrower_ones_and_a_step_up_loses_none() {
     let gateway = local_setup()
         .await
-        .yaml(r#"authorization_server: { implied_scopes: { tools.all: [tools.some], tools.some: [echo.use] } }"#)
+        .yaml("authorization_server: { implied_scopes: { tools.all: [tools.some], tools.some: [echo.use] } }")
         .start()
         .await;
     let call = async |tokens: &Value| {

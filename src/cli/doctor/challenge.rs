@@ -83,6 +83,7 @@ async fn modern(web: &Web, url: &str, method: &str) -> Result<Page, String> {
     web.post(url, &headers, body.to_string()).await
 }
 
+#[expect(clippy::too_many_lines, reason = "one remark after another")]
 fn judge(page: &Page, report: &mut Report) -> Option<Told> {
     match page.status {
         401 => {}

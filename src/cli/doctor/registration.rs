@@ -63,6 +63,7 @@ pub(super) async fn client(
 }
 
 /// As Codex and Claude Code register.
+#[expect(clippy::too_many_lines, reason = "one remark after another")]
 async fn register(
     web: &Web,
     endpoint: &str,
