@@ -309,7 +309,7 @@ const WRONG_RULES: &[(&str, &str)] = &[
     ),
     (
         "tenants: { acme: { sanitize: { allow: { fields: [{ pointer: /a, labels: [credit_cart] }] } } } }",
-        "tenants.acme.sanitize.allow.fields[0].labels[0]: names `credit_cart`",
+        "tenants.acme.sanitize.allow.fields[0].labels[0]: names `credit_cart`, which nothing is labelled",
     ),
     (
         "tenants: { acme: { tools: { deny: ['/crm/'] } } }",
