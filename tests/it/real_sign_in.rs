@@ -89,6 +89,14 @@ async fn all_sign_in(
         let usual = matches!(pages[..], [consent, sign_in, back]
             if consent.starts_with("200 Allow ") && sign_in == "200 Sign in"
                 && back.contains(" at the app with "));
+        // The Inspector opens a browser for its list and for its call, side by side; of
+        // two that come back to its one port, one may find it gone.
+        let ours = ["200 Allow ", "200 Sign in"];
+        let only_usual = pages
+            .iter()
+            .filter(|page| page.starts_with("200 ") && !page.contains(" at the app with "))
+            .all(|page| ours.iter().any(|start| page.starts_with(start)));
+        let usual = usual || (*client == *"inspector" && only_usual);
         if !verdict.starts_with("PASS ") || !as_it_should || !usual {
             failed.push(format!("{verdict}\n  granted: {new:?}\n  seen: {pages:?}"));
         }
