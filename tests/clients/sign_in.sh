@@ -133,7 +133,9 @@ fastmcp) said=$(SDK=fastmcp "$installed/py/bin/python" "$here/python_sign_in.py"
 *) said="no such client"; false ;;
 esac
 result=$?
-said=$(printf %s "$said" | tr '\r\n' '  ' | cut -c1-700)
-if [ $result = 0 ]; then echo "PASS $client/$way: $said"; exit 0; fi
+said=$(printf %s "$said" | tr '\r\n' '  ')
+if [ $result = 0 ]; then echo "PASS $client/$way: $(printf %s "$said" | cut -c1-700)"; exit 0; fi
+# A traceback has its reason at the end.
+said=$(printf %s "$said" | tail -c 1500)
 echo "FAIL $client/$way: $said | the person saw: $(tr '\n' ';' <"$PERSON_LOG" 2>/dev/null | tail -c 600)"
 exit 1
