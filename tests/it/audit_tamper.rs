@@ -1,7 +1,7 @@
 //! The record's integrity through the program: signed by a real server, verified by
 //! the command with nothing but public keys, tampered with by the tables' owner.
 
-use super::support::{Era, Gateway, Helper, Setup, Value, json};
+use super::support::{Era, Gateway, Helper, Setup, Value, eventually, json};
 
 async fn worked() -> Gateway {
     let server = Helper::example("upstream_rmcp", &[]).await;
@@ -11,6 +11,12 @@ async fn worked() -> Gateway {
         let answer = alice.call("echo", json!({"text": n.to_string()})).await;
         assert_eq!(answer.text(), n.to_string());
     }
+    // Each writer's last checkpoint is then not its first.
+    let signed = "select distinct writer_id from audit_checkpoints";
+    eventually("each lane has signed", async || {
+        (gateway.rows(signed).await.len() == 3).then_some(())
+    })
+    .await;
     gateway.sigterm_and_wait().await;
     gateway
 }
