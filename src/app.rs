@@ -203,6 +203,10 @@ async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
 }
 
 impl App {
+    #[expect(
+        clippy::too_many_lines,
+        reason = "the parts, each made once and handed on"
+    )]
     fn build(loaded: Loaded, database: &Database, public: SocketAddr) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
         let config = &loaded.config;
@@ -212,14 +216,8 @@ impl App {
         let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
         let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
         let sanitizer = Arc::new(Sanitizer::new());
-        let auditor = Arc::new(Auditor::spawn(AuditSettings {
-            store: store.clone(),
-            clock: Arc::clone(&clock),
-            replica: id,
-            observer: audit::observer(&metrics),
-            queue: AUDIT_QUEUE,
-            keys: Some(keys.clone()),
-        }));
+        let auditor = Arc::new(spawn_auditor(&store, &clock, id, &metrics, &keys));
+        let own_tokens = Arc::new(own_tokens(&store, &keys, &clock));
         let limits = Arc::new(Limits::new(Ticks::machine()));
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
@@ -244,11 +242,6 @@ impl App {
             page_size: config.server.page_size,
             closing: lifecycle.streams.clone(),
         });
-        let own_tokens = Arc::new(OwnTokens::new(
-            store.clone(),
-            keys.sealer(Label::SigningKey),
-            Arc::clone(&clock),
-        ));
         let oauth = Arc::new(AuthorizationServer::new(oauth::Parts {
             store: store.clone(),
             outgoing: Arc::clone(&outgoing),
@@ -305,6 +298,28 @@ impl App {
     fn patience(&self) -> Duration {
         self.current.load().config.server.drain_timeout.0
     }
+}
+
+fn spawn_auditor(
+    store: &Store,
+    clock: &SharedClock,
+    replica: ReplicaId,
+    metrics: &Arc<Metrics>,
+    keys: &Keys,
+) -> Auditor {
+    Auditor::spawn(AuditSettings {
+        store: store.clone(),
+        clock: Arc::clone(clock),
+        replica,
+        observer: audit::observer(metrics),
+        queue: AUDIT_QUEUE,
+        keys: Some(keys.clone()),
+    })
+}
+
+fn own_tokens(store: &Store, keys: &Keys, clock: &SharedClock) -> OwnTokens {
+    let sealer = keys.sealer(Label::SigningKey);
+    OwnTokens::new(store.clone(), sealer, Arc::clone(clock))
 }
 
 fn sessions(config: &Config, keys: &Keys, store: &Store, clock: &SharedClock) -> Sessions {

@@ -17,6 +17,7 @@ mod fetch;
 mod health;
 mod item;
 mod judge;
+mod others;
 mod owners;
 mod reconfigure;
 mod rule;

@@ -10,6 +10,7 @@
 mod audit;
 mod call;
 mod check;
+mod doctor;
 mod explain;
 mod grants;
 mod keys;
@@ -55,6 +56,11 @@ enum Command {
     ///
     /// Example: toolgate call `crm_find_customer` --args '{"query": "Ada"}' --url <http://127.0.0.1:8080/mcp> --token-file token
     Call(call::Options),
+    /// Walks a sign-in as a client would, and says what a client would stumble over. Exit code 1:
+    /// clients cannot sign in.
+    ///
+    /// Example: toolgate doctor <https://tools.example.com/mcp>
+    Doctor(doctor::Options),
     /// Prints an access token for a user of the quickstart data.
     ///
     /// Example: toolgate token --user alice@acme.test
@@ -110,6 +116,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Quickstart(options) => on_runtime(quickstart::run(options)),
         Command::Explain(options) => on_runtime(explain::run(options)),
         Command::Call(options) => on_runtime(call::run(options)),
+        Command::Doctor(options) => on_runtime(doctor::run(options)),
         Command::Audit(command) => on_runtime(audit::run(command)),
         Command::Grants(command) => on_runtime(grants::run(command)),
         Command::Keys(command) => on_runtime(keys::run(command)),

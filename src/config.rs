@@ -66,7 +66,7 @@ pub use outgoing::Outgoing;
 pub use resources::{ResourceUris, Resources};
 pub use sanitize::{
     Action, CustomPattern, Expression, Sanitize, SanitizeException, SanitizeExceptions,
-    SanitizeVector,
+    SanitizeVector, labels,
 };
 pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;

@@ -14,6 +14,7 @@ mod journal;
 mod legacy;
 mod lines;
 mod listen;
+mod listeners;
 mod lists;
 mod lowering;
 mod modern;
@@ -51,7 +52,7 @@ pub use session::{SessionFault, Sessions};
 use inflight::InFlight;
 use journal::Journals;
 use lines::Lines;
-use listen::Listeners;
+use listeners::Listeners;
 use questions::Questions;
 use routed::Waiting;
 

@@ -17,6 +17,7 @@ mod refusal;
 mod result;
 mod rounds;
 mod state;
+mod tasks;
 
 use std::sync::Arc;
 
@@ -211,6 +212,12 @@ impl Pipeline {
             .conversed(call, &ready, round, &recorded, record)
             .await
             .map(|clean| self.with_our_uris(call, ready.errand.upstream(), clean));
+        let recorded = if record.is_kept_late() {
+            let started = self.auditor.start(record.facts(), record.durability());
+            started.await.map_err(Refusal::AuditUnavailable)?
+        } else {
+            recorded
+        };
         Ok(self.finished(recorded, record, cleaned).await)
     }
 
@@ -227,9 +234,15 @@ impl Pipeline {
 
     /// Everything that can refuse before anything is dispatched.
     fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
-        let admission = self.limits.admit(&call.context, Cost::Call)?;
+        let cost = match call.ask.method {
+            // Looking how a task stands is no work.
+            Method::GetTask => Cost::Browse,
+            _ => Cost::Call,
+        };
+        let admission = self.limits.admit(&call.context, cost)?;
         match call.ask.method {
             Method::CallTool => self.admitted_tool(call, admission, record),
+            method if method.is_of_tasks() => self.admitted_task(call, admission, record),
             _ => self.admitted_reading(call, admission, record),
         }
     }
@@ -248,6 +261,7 @@ impl Pipeline {
         if !missing.is_empty() {
             return Err(Refusal::MissingScopes {
                 needed: tool.rule.scopes.clone(),
+                held: context.principal().scopes().iter().cloned().collect(),
             });
         }
         let admission = match &tool.rule.class {

@@ -25,5 +25,7 @@ pub use json::{Json, JsonFault, JsonLimits};
 pub use meta::RequestMeta;
 pub use method::Method;
 pub use tool::ToolDefinition;
-pub use untrusted::{InputRequest, InputRequired, ListPage, Untrusted};
+pub use untrusted::{
+    InputRequest, InputRequired, ListPage, Task, TaskError, TaskStatus, Untrusted,
+};
 pub use version::{Era, Version};

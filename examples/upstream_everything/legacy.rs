@@ -24,6 +24,8 @@ pub(crate) struct Session {
     subscribed: Mutex<BTreeSet<String>>,
     /// Requests of ours that wait for the client's reply, by id.
     waiting: Mutex<HashMap<String, oneshot::Sender<Outcome>>>,
+    /// Ids of requests of ours, none of which comes twice.
+    used: Mutex<BTreeSet<String>>,
     /// Streams that were closed in the middle, by the id of their last event.
     paused: Mutex<HashMap<String, mpsc::UnboundedReceiver<String>>>,
 }
@@ -32,6 +34,17 @@ impl Sessions {
     fn of(&self, headers: &HeaderMap) -> Option<Arc<Session>> {
         let id = headers.get("mcp-session-id")?.to_str().ok()?;
         self.0.lock().unwrap().get(id).cloned()
+    }
+}
+
+impl Session {
+    /// The key of a question as the request's id; another one where it is used up.
+    fn free_id(&self, key: &str, server: &Server) -> String {
+        if self.used.lock().unwrap().insert(key.to_owned()) {
+            key.to_owned()
+        } else {
+            format!("{key}-{}", server.next_id())
+        }
     }
 }
 
@@ -150,13 +163,14 @@ async fn converse(server: &Server, session: &Session, mut asked: Asked) -> Outco
         if result["resultType"] != "input_required" {
             return Ok(result);
         }
-        let mut responses = json!({});
         let requests = result["inputRequests"]
             .as_object()
             .cloned()
             .unwrap_or_default();
+        // All at once: the client brings the answers in any order.
+        let mut asks = Vec::new();
         for (key, request) in requests {
-            let id = json!(format!("ask-{}", server.next_id()));
+            let id = json!(session.free_id(&key, server));
             let (reply, replied) = oneshot::channel();
             session
                 .waiting
@@ -167,6 +181,10 @@ async fn converse(server: &Server, session: &Session, mut asked: Asked) -> Outco
             message["jsonrpc"] = json!("2.0");
             message["id"] = id;
             let _ = asked.notify.send(message);
+            asks.push((key, replied));
+        }
+        let mut responses = json!({});
+        for (key, replied) in asks {
             let replied = tokio::time::timeout(Duration::from_secs(20), replied).await;
             let replied = replied.ok().and_then(Result::ok);
             let outcome = replied.unwrap_or_else(|| Err(error(-32603, "no reply")));

@@ -43,6 +43,10 @@ impl Task {
     }
 }
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test server reads the real clock"
+)]
 fn now() -> String {
     let now = time::OffsetDateTime::now_utc();
     now.format(&time::format_description::well_known::Rfc3339)

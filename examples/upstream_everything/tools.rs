@@ -12,7 +12,9 @@ fn object(properties: &Value) -> Value {
 }
 
 /// Tools that take nothing.
-const PLAIN: [&str; 31] = [
+const PLAIN: [&str; 32] = [
+    // The first by name, which scenarios call that take the first of the list.
+    "a_plain_tool",
     "test_simple_text",
     "test_image_content",
     "test_audio_content",
@@ -184,7 +186,8 @@ impl Server {
                 );
                 text("Changed.")
             }
-            "greet" => text("Hello."),
+            "greet" => text(&format!("Hello, {}!", asked.argument("name"))),
+            "a_plain_tool" => text("Plain."),
             "slow_compute" => {
                 let seconds = asked.params["arguments"]["seconds"].as_f64().unwrap_or(0.0);
                 tokio::time::sleep(Duration::from_secs_f64(seconds.min(10.0))).await;

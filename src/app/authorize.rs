@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use uuid::Uuid;
 
+use super::audit_command::{operator, record};
 use super::{App, database};
+use crate::audit::{Act, ActKind};
 use crate::clock::{SharedClock, SystemClock, new_replica_id};
 use crate::config::Loaded;
 use crate::ids::{ClientId, Subject, TenantId};
@@ -109,8 +111,18 @@ impl Authorization {
             .await?)
     }
 
-    /// Ends a grant.
-    pub(crate) async fn revoke(&self, tenant: &TenantId, grant: Uuid) -> anyhow::Result<()> {
+    /// Ends a grant, once it is on record who ends it.
+    pub(crate) async fn revoke(
+        &self,
+        loaded: &Loaded,
+        tenant: &TenantId,
+        grant: Uuid,
+    ) -> anyhow::Result<()> {
+        let act = Act::new(ActKind::REVOCATION, "operator")
+            .tenant(tenant)
+            .actor(operator())
+            .detail("revoked", grant.to_string());
+        record(loaded, &act).await?;
         let (server, settings) = (&self.server, &self.settings);
         grants::revoke(server, settings, tenant, None, grant, "operator").await?;
         Ok(())
@@ -121,8 +133,16 @@ impl Authorization {
         Ok(self.server.list_keys().await?)
     }
 
-    /// Makes the next signing key, and gives its id.
-    pub(crate) async fn rotate(&self, compromised: bool) -> anyhow::Result<String> {
+    /// Makes the next signing key, once it is on record who does, and gives its id.
+    pub(crate) async fn rotate(
+        &self,
+        loaded: &Loaded,
+        compromised: bool,
+    ) -> anyhow::Result<String> {
+        let act = Act::new(ActKind::ADMINISTRATION, "keys.rotate")
+            .actor(operator())
+            .detail("compromised", compromised);
+        record(loaded, &act).await?;
         Ok(self.server.rotate_keys(&self.settings, compromised).await?)
     }
 }

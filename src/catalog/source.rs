@@ -14,13 +14,14 @@ use super::fetch::{List, Offer, Reader};
 use super::health::{Health, State as Condition, word};
 use super::item::{Family, Items};
 use super::judge::{Bench, LeftOut};
+use super::others::Others;
 use super::tool::Tool;
 use super::watched::Watched;
 use crate::config::{self, ResourceUris, ToolRule};
 use crate::credentials::Credentials;
 use crate::ids::UpstreamId;
 use crate::sanitize::Sanitizer;
-use crate::upstream::{Abilities, Credential, Upstream, UpstreamError};
+use crate::upstream::{Abilities, Credential, Upstream};
 
 /// A list is never read again sooner, whatever the upstream says of its freshness.
 const SHORTEST: Duration = Duration::from_secs(5);
@@ -203,7 +204,7 @@ impl Source {
             };
             match reader.list(list, judge).await {
                 Ok(offer) => others.add(family, offer, &self.id),
-                Err(fault) => others.failed(family, &fault, &self.id),
+                Err(fault) => others.failed(family, &fault, &self.id, SHORTEST),
             }
         }
         others
@@ -366,34 +367,6 @@ impl Source {
     /// How long ago the list was last asked for.
     pub(super) fn age(&self) -> Option<Duration> {
         self.state().tried_at.map(|at| at.elapsed())
-    }
-}
-
-/// What an upstream offers besides tools.
-#[derive(Default)]
-struct Others {
-    items: Items,
-    abilities: Abilities,
-    left_out: Vec<LeftOut>,
-    fresh_for: Option<Duration>,
-}
-
-impl Others {
-    fn add(&mut self, family: Family, offer: Offer<super::item::Item>, upstream: &UpstreamId) {
-        if offer.cut {
-            tracing::warn!(upstream.id = %upstream, list = family.method(), "An upstream has more in a list than is read; the rest is left out");
-        }
-        self.items.set(family, offer.items);
-        self.left_out.extend(offer.left_out);
-        self.fresh_for = match (self.fresh_for, offer.fresh_for) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        };
-    }
-
-    fn failed(&mut self, family: Family, fault: &UpstreamError, upstream: &UpstreamId) {
-        tracing::warn!(upstream.id = %upstream, list = family.method(), error = %fault, "A list of an upstream cannot be read; what it held last stays");
-        self.fresh_for = Some(SHORTEST);
     }
 }
 

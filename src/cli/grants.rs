@@ -75,7 +75,9 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
     grants.retain(|grant| which.grant.is_none_or(|id| id == grant.grant_id));
     for grant in &grants {
         if end {
-            authorization.revoke(&tenant, grant.grant_id).await?;
+            authorization
+                .revoke(&loaded, &tenant, grant.grant_id)
+                .await?;
         }
         if which.json {
             let line = json!({

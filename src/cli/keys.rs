@@ -68,7 +68,7 @@ pub(super) async fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Rotate(options) => {
             let loaded = super::check::load(&options.config)?;
             let authorization = app::Authorization::open(&loaded).await?;
-            let kid = authorization.rotate(options.compromised).await?;
+            let kid = authorization.rotate(&loaded, options.compromised).await?;
             println!("{kid}");
         }
     }

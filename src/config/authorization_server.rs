@@ -1,11 +1,13 @@
 //! `authorization_server`: the built-in one. Who may register, and how long things last.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde::Deserialize;
 
 use super::check::Check;
+use super::tools::{SCOPE_CHARACTERS, is_scope};
 use super::{Bucket, Interval, Pattern, Rate};
 use crate::ids::Scope;
 
@@ -19,6 +21,9 @@ pub struct AuthorizationServer {
     pub registration: Registration,
     /// What scopes mean, in words for people: `Change and delete customers`.
     pub scopes: IndexMap<Scope, String>,
+    /// Broader scopes: who has the key has also what it lists, and what that lists.
+    /// Holds for every token, whoever issued it.
+    pub implied_scopes: IndexMap<Scope, Vec<Scope>>,
     /// How long an access token is good for.
     pub access_token_lifetime: Interval,
     /// How long a refresh token may lie unused.
@@ -39,6 +44,7 @@ impl Default for AuthorizationServer {
             enabled: false,
             registration: Registration::default(),
             scopes: IndexMap::new(),
+            implied_scopes: IndexMap::new(),
             access_token_lifetime: Interval::seconds(10 * 60),
             refresh_token_lifetime: Interval::seconds(30 * 24 * 3600),
             sign_in_lifetime: Interval::seconds(180 * 24 * 3600),
@@ -105,6 +111,18 @@ pub enum SigningAlgorithm {
 }
 
 impl AuthorizationServer {
+    /// Everything that a scope stands for, itself included.
+    pub fn implied_by(&self, scope: &Scope) -> BTreeSet<Scope> {
+        let mut all = BTreeSet::new();
+        let mut open = vec![scope];
+        while let Some(next) = open.pop() {
+            if all.insert(next.clone()) {
+                open.extend(self.implied_scopes.get(next).into_iter().flatten());
+            }
+        }
+        all
+    }
+
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.within("registration", |check| self.registration.validate(check));
         check.within("scopes", |check| {
@@ -112,6 +130,15 @@ impl AuthorizationServer {
                 check.within(scope.as_str(), |check| {
                     if words.trim().is_empty() || words.chars().any(char::is_control) {
                         check.fault("says nothing", "write what a person may do with it");
+                    }
+                });
+            }
+        });
+        check.within("implied_scopes", |check| {
+            for (scope, implied) in &self.implied_scopes {
+                check.within(scope.as_str(), |check| {
+                    if !is_scope(scope) || !implied.iter().all(is_scope) {
+                        check.fault("holds what is no scope", SCOPE_CHARACTERS);
                     }
                 });
             }

@@ -10,9 +10,11 @@ use super::check::Check;
 
 mod custom;
 mod exceptions;
+mod labels;
 
 pub use custom::{CustomPattern, Expression, SanitizeVector};
 pub use exceptions::{SanitizeException, SanitizeExceptions};
+pub use labels::labels;
 
 /// What is done with a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
@@ -102,12 +104,13 @@ impl Sanitize {
 
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.positive("max_answer", self.max_answer.0 as u64);
+        let own: Vec<&str> = self.patterns.iter().map(|pattern| pattern.label).collect();
         check.within("labels", |check| {
-            for label in self.labels.keys().filter(|label| !custom::is_label(label)) {
-                check.within(label, custom::validate_label);
+            for label in self.labels.keys() {
+                check.within(label, |check| labels::validate(label, &own, check));
             }
         });
-        check.within("allow", |check| self.allow.validate(check));
+        check.within("allow", |check| self.allow.validate(&own, check));
         if self.patterns.len() > MOST_PATTERNS {
             check.within("patterns", |check| {
                 check.fault(

@@ -209,14 +209,8 @@ impl ToolRule {
             "scopes",
             self.scopes.as_deref().unwrap_or_default(),
             |scope, check| {
-                // RFC 6749 §3.3
-                let possible =
-                    |c: char| matches!(c, '\u{21}' | '\u{23}'..='\u{5b}' | '\u{5d}'..='\u{7e}');
-                if scope.as_str().is_empty() || !scope.as_str().chars().all(possible) {
-                    check.fault(
-                        "is no scope",
-                        "use visible ASCII characters but `\"` and `\\`, and no spaces",
-                    );
+                if !is_scope(scope) {
+                    check.fault("is no scope", SCOPE_CHARACTERS);
                 }
             },
         );
@@ -227,6 +221,16 @@ impl ToolRule {
             check.lasting("timeout", timeout);
         }
     }
+}
+
+/// What to write instead of what is no scope.
+pub(super) const SCOPE_CHARACTERS: &str =
+    "use visible ASCII characters but `\"` and `\\`, and no spaces";
+
+/// Whether a text may be a scope (RFC 6749 §3.3).
+pub(super) fn is_scope(scope: &Scope) -> bool {
+    let possible = |c: char| matches!(c, '\u{21}' | '\u{23}'..='\u{5b}' | '\u{5d}'..='\u{7e}');
+    !scope.as_str().is_empty() && scope.as_str().chars().all(possible)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::arguments::ValidCall;
-use crate::catalog::{Item, Place};
+use crate::catalog::{Item, Place, Tool};
 use crate::ids::UpstreamId;
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, Method};
@@ -82,6 +82,22 @@ impl Errand {
             params,
             &item.exposed,
         )
+    }
+
+    /// A word about a task that the call of `tool` became. `params` are the caller's
+    /// but for the id, which is the upstream's own.
+    pub fn of_task(tool: &Visible<Tool>, method: Method, own: &str, params: &Json) -> Self {
+        let params = params.with_member("taskId", &Json::from_text(own));
+        Self {
+            may_repeat: method != Method::UpdateTask,
+            ..Self::reading(
+                method,
+                &tool.upstream,
+                Some(own.to_owned()),
+                params,
+                tool.exposed.as_str(),
+            )
+        }
     }
 
     /// What only reads may be sent again when nobody knows whether it was executed.

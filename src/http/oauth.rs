@@ -11,6 +11,7 @@ mod login;
 mod problems;
 mod proceed;
 mod protocol;
+mod record;
 mod register;
 mod revoke;
 mod token;
@@ -21,7 +22,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::pages::onward;
-use crate::oauth::{AuthorizationRequest, Event, StepFault};
+use crate::oauth::{AuthorizationRequest, StepFault};
 use flow::Goal;
 use visit::Visit;
 
@@ -50,6 +51,8 @@ fn fail(visit: &Visit, request: &AuthorizationRequest, fault: &StepFault) -> Res
             tracing::error!(%error, "A step of a sign-in could not be stored.");
             problems::away(visit)
         }
+        // Said in the log where it was found.
+        StepFault::Unrecorded => problems::away(visit),
     }
 }
 
@@ -61,6 +64,7 @@ fn fail_goal(visit: &Visit, goal: &Goal, fault: &StepFault) -> Response {
             tracing::error!(%error, "A sign-in could not be stored.");
             problems::away(visit)
         }
+        (Goal::Account, StepFault::Unrecorded) => problems::away(visit),
         (Goal::Account, fault) => problems::with_link(
             visit,
             StatusCode::FORBIDDEN,
@@ -78,15 +82,4 @@ fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().map(char::to_uppercase).into_iter().flatten();
     format!("{}{}.", first.collect::<String>(), letters.as_str())
-}
-
-impl Visit {
-    /// Puts on record what happened, before anything is answered.
-    #[expect(clippy::unused_async, reason = "records are written to the database")]
-    async fn record(&self, events: Vec<Event>) -> Result<(), StepFault> {
-        for event in events {
-            tracing::info!(?event, "Signing in.");
-        }
-        Ok(())
-    }
 }

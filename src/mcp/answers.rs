@@ -127,6 +127,7 @@ pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, manner: Manne
         | Refusal::UnknownTool { .. }
         | Refusal::UnknownPrompt { .. }
         | Refusal::UnknownReference
+        | Refusal::UnknownTask
         | Refusal::Arguments(ArgumentFault::NotAnObject { .. }) => {
             Reply::error(200, id, codes::INVALID_PARAMS, &words, None)
         }
@@ -144,7 +145,7 @@ pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, manner: Manne
             &format!("Header mismatch: {words}"),
             None,
         ),
-        Refusal::MissingScopes { needed } => missing_scopes(id, needed),
+        Refusal::MissingScopes { needed, held } => missing_scopes(id, needed, held),
         Refusal::Limited(limited) => over_limit(id, limited),
         Refusal::AuditUnavailable(_) => unavailable(
             id,
@@ -180,12 +181,19 @@ fn unknown_resource(id: Option<&RequestId>, words: &str, uri: &str, era: Era) ->
     Reply::error(200, id, code, words, Some(&data))
 }
 
-fn missing_scopes(id: Option<&RequestId>, needed: Vec<Scope>) -> Reply {
+/// What the token has is asked for again with what it lacks: many clients take the
+/// challenge as the whole of their next request (MCP 2025-11-25, Scope Challenge Handling).
+fn missing_scopes(id: Option<&RequestId>, mut needed: Vec<Scope>, held: Vec<Scope>) -> Reply {
     let names: Vec<&str> = needed.iter().map(Scope::as_str).collect();
     let words = format!(
         "This tool needs a token with the scopes: {}.",
         names.join(" ")
     );
+    for scope in held {
+        if !needed.contains(&scope) {
+            needed.push(scope);
+        }
+    }
     Reply {
         needs_scopes: Some(needed),
         ..Reply::error(403, id, codes::REFUSED, &words, None)

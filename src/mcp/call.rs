@@ -12,7 +12,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 use crate::ids::SessionId;
-use crate::pipeline::{Asking, Attempt, Call, CallEvent, event_channel};
+use crate::pipeline::{Asking, Attempt, Call, CallEvent, Refusal, event_channel};
 use crate::protocol::{
     ClientCapabilities, Json, LogLevel, Request, RequestMeta, Version, notification_message,
 };
@@ -97,26 +97,15 @@ pub(super) fn start(
         Ok(ask) => ask,
         Err(refusal) => {
             let server = Arc::clone(server);
+            let id = request.id.clone();
             return Err(Box::pin(async move {
-                let refusal = if request.method == "tools/call" {
-                    let name = era::called_name(&request);
-                    let name = name.as_deref();
-                    let pipeline = &server.pipeline;
-                    pipeline
-                        .refuse_unread(&caller.attempt, &inbound.context, name, refusal)
-                        .await
-                } else {
-                    refusal
-                };
-                answers::of_refusal(Some(&request.id), refusal, manner)
+                let refusal = unread(&server, &inbound, &request, &caller, refusal).await;
+                answers::of_refusal(Some(&id), refusal, manner)
             }));
         }
     };
     meta.log_level = caller.log_level;
-    let traces = [meta.traceparent.take(), inbound.headers.traceparent.clone()];
-    let mut traces = traces.into_iter().flatten();
-    meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
-    let trace_id = meta.traceparent.as_deref().and_then(era::trace_id);
+    let trace_id = traced(&mut meta, &inbound);
     let progress_token = meta.progress_token.clone();
     let (sink, events) = event_channel();
     let cancel = CancellationToken::new();
@@ -164,6 +153,31 @@ pub(super) fn start(
         late: mpsc::unbounded_channel(),
         _hang_up: hang_up,
     })
+}
+
+/// The trace that the request belongs to: its `_meta` says more than its header.
+fn traced(meta: &mut RequestMeta, inbound: &Inbound) -> Option<[u8; 16]> {
+    let traces = [meta.traceparent.take(), inbound.headers.traceparent.clone()];
+    let mut traces = traces.into_iter().flatten();
+    meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
+    meta.traceparent.as_deref().and_then(era::trace_id)
+}
+
+/// Records a call whose parameters have no shape, and says what to tell.
+async fn unread(
+    server: &Server,
+    inbound: &Inbound,
+    request: &Request,
+    caller: &Caller,
+    refusal: Refusal,
+) -> Refusal {
+    if request.method != "tools/call" {
+        return refusal;
+    }
+    let name = era::called_name(request);
+    let (pipeline, context) = (&server.pipeline, &inbound.context);
+    let recorded = pipeline.refuse_unread(&caller.attempt, context, name.as_deref(), refusal);
+    recorded.await
 }
 
 /// The task that outlives the caller's connection.

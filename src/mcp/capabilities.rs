@@ -4,6 +4,7 @@
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Era, Json};
 use crate::tenancy::{Subject, TenantContext};
+use crate::upstream::Abilities;
 use crate::visibility;
 
 use super::{Extensions, Server};
@@ -12,25 +13,40 @@ use super::{Extensions, Server};
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 const UI: &str = "io.modelcontextprotocol/ui";
 
+/// What the caller's upstreams can, as far as the caller may see any of it.
+pub(super) fn offered(server: &Server, context: &TenantContext) -> Abilities {
+    let can = server
+        .pipeline
+        .catalog
+        .view(context.tenant_id())
+        .abilities();
+    let resources = can.resources && visibility::may_see_any(context, Subject::Resources);
+    let prompts = can.prompts && visibility::may_see_any(context, Subject::Prompts);
+    Abilities {
+        resources,
+        prompts,
+        subscribe: can.subscribe && resources,
+        completions: can.completions && (resources || prompts),
+        ..can
+    }
+}
+
 /// Capabilities for a caller of this era, `own` extensions among them.
 pub(super) fn of(server: &Server, context: &TenantContext, era: Era, own: Extensions) -> Json {
-    let view = server.pipeline.catalog.view(context.tenant_id());
-    let can = view.abilities();
+    let can = offered(server, context);
     let changes = ObjectBuilder::new().boolean("listChanged", true).build();
     let mut all = ObjectBuilder::new().json("tools", &changes);
-    let resources = can.resources && visibility::may_see_any(context, Subject::Resources);
-    if resources {
+    if can.resources {
         let mut resources = ObjectBuilder::new();
         if can.subscribe {
             resources = resources.boolean("subscribe", true);
         }
         all = all.json("resources", &resources.boolean("listChanged", true).build());
     }
-    let prompts = can.prompts && visibility::may_see_any(context, Subject::Prompts);
-    if prompts {
+    if can.prompts {
         all = all.json("prompts", &changes);
     }
-    if can.completions && (resources || prompts) {
+    if can.completions {
         all = all.json("completions", &Json::empty_object());
     }
     all = all.json("logging", &Json::empty_object());

@@ -2,8 +2,8 @@
 //! legacy session's GET stream. Both hear of a change only when what their own
 //! caller sees has changed.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
@@ -20,89 +20,10 @@ use crate::tenancy::TenantContext;
 use crate::visibility::{self, Fingerprints};
 
 use super::answers::{self, Reply};
+use super::listeners::Open;
 use super::session::Session;
 use super::watching::{Wanted, Watching};
-use super::{Answer, Inbound, Messages, Resolver, Server};
-
-/// The GET streams that are open here, one a session.
-#[derive(Default)]
-pub(super) struct Listeners(Mutex<HashMap<SessionId, Open>>);
-
-/// An open stream: what closes it, and its place under the caps.
-#[derive(Clone)]
-struct Open {
-    /// Milliseconds of the Unix epoch.
-    at: i64,
-    ended: CancellationToken,
-    /// The session has other subscriptions now.
-    poked: Arc<Notify>,
-    permit: Arc<StreamPermit>,
-}
-
-impl Listeners {
-    /// A new stream; the session's older stream here is closed and leaves its
-    /// place under the caps to the new one.
-    fn open(
-        &self,
-        session: SessionId,
-        at: i64,
-        permit: impl FnOnce() -> Result<StreamPermit, StreamsFull>,
-    ) -> Result<Open, StreamsFull> {
-        let mut streams = self.lock();
-        let permit = match streams.get(&session) {
-            Some(older) => Arc::clone(&older.permit),
-            None => Arc::new(permit()?),
-        };
-        let open = Open {
-            at,
-            ended: CancellationToken::new(),
-            poked: Arc::default(),
-            permit,
-        };
-        if let Some(older) = streams.insert(session, open.clone()) {
-            older.ended.cancel();
-        }
-        Ok(open)
-    }
-
-    /// Lets the session's stream, if it is here, look at its subscriptions again.
-    pub(super) fn poke(&self, session: SessionId) {
-        if let Some(open) = self.lock().get(&session) {
-            open.poked.notify_one();
-        }
-    }
-
-    /// Closes the session's stream, if it is here.
-    pub(super) fn close(&self, session: SessionId) {
-        self.close_older(session, i64::MAX);
-    }
-
-    /// Closes the session's stream, if it is here and was opened before `at`.
-    pub(super) fn close_older(&self, session: SessionId, at: i64) {
-        let mut streams = self.lock();
-        if streams.get(&session).is_some_and(|open| open.at < at)
-            && let Some(open) = streams.remove(&session)
-        {
-            open.ended.cancel();
-        }
-    }
-
-    /// A stream is over: it is forgotten, unless a newer one has its place.
-    fn over(&self, session: SessionId, stream: &Open) {
-        stream.ended.cancel();
-        let mut streams = self.lock();
-        if streams
-            .get(&session)
-            .is_some_and(|open| open.ended.is_cancelled())
-        {
-            streams.remove(&session);
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use super::{Answer, Inbound, Messages, Resolver, Server, capabilities};
 
 /// A session's stream while it is open here.
 struct SessionStream {
@@ -297,6 +218,7 @@ pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Reques
         Ok(permit) => Arc::new(permit),
         Err(full) => return answers::streams_full(Some(&request.id), full).into(),
     };
+    let wanted = wanted.of_what_is(capabilities::offered(server, &inbound.context));
     let until = inbound.context.principal().expires_at();
     let mut watch = Watch::begin(server, inbound, CancellationToken::new(), permit, until);
     watch.watch(&wanted.uris);

@@ -31,7 +31,10 @@ pub(super) async fn request(
     if let Err(fault) = agreed(&inbound.headers, &request, &meta) {
         return refused(server, &inbound, &request, fault, &attempt).await;
     }
-    if let Some(method) = run_here(&request.method) {
+    let offered = |method: &Method| {
+        !method.is_of_tasks() || capabilities::offered(server, &inbound.context).tasks
+    };
+    if let Some(method) = Method::parse(&request.method).filter(offered) {
         let caller = caller(attempt, &meta);
         let manner = manner(method);
         return call::post(server, inbound, request, meta, caller, manner).await;
@@ -295,11 +298,6 @@ pub(super) fn manner(method: Method) -> Manner {
             _ => complete,
         },
     }
-}
-
-/// The method, where an upstream is asked for it.
-pub(super) fn run_here(method: &str) -> Option<Method> {
-    Method::parse(method).filter(|method| !method.is_of_tasks())
 }
 
 /// Name and version of this software.

@@ -63,6 +63,7 @@ impl Questions {
             method,
             params,
             mut reply,
+            ..
         } = request;
         let mut params = lowering::request(version, method, params, &id);
         if reply.wants_progress() {

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use crate::ids::{ReplicaId, SessionId};
 use crate::pipeline::{Ask, Owner};
 use crate::protocol::json::ObjectBuilder;
-use crate::protocol::{Json, Request, RequestMeta, Version, codes};
+use crate::protocol::{Json, Method, Request, RequestMeta, Version, codes};
 
 use super::answers::Reply;
 use super::journal::Position;
@@ -159,7 +159,7 @@ pub(super) fn go_on(server: &Arc<Server>, mut line: Beginning, request: Request)
         let params = request.params.as_ref();
         let state = params.and_then(|params| params.get("requestState"));
         let inbound = state.and_then(|state| server.waiting.0.get(&key(&state)));
-        let method = modern::run_here(&request.method);
+        let method = Method::parse(&request.method);
         let (Some(inbound), Some(method)) = (inbound, method) else {
             line.say(&said("gone", &Json::empty_object())).await;
             return;

@@ -6,6 +6,7 @@ use futures_util::future::select_all;
 
 use crate::catalog::Watch;
 use crate::protocol::Json;
+use crate::upstream::Abilities;
 
 /// Most resources of one stream.
 const MOST: usize = 500;
@@ -47,6 +48,22 @@ impl Wanted {
             prompts: flag("promptsListChanged"),
             uris,
         })
+    }
+
+    /// What there is of it: kinds of notifications that are not supported do not come
+    /// (MCP 2026-07-28 subscriptions, Acknowledgment).
+    #[must_use]
+    pub(super) fn of_what_is(self, can: Abilities) -> Self {
+        Self {
+            tools: self.tools,
+            resources: self.resources && can.resources,
+            prompts: self.prompts && can.prompts,
+            uris: if can.subscribe {
+                self.uris
+            } else {
+                BTreeSet::new()
+            },
+        }
     }
 
     /// The changes of all lists, as legacy sessions hear them unasked.

@@ -59,7 +59,6 @@ pub(super) enum ClientKeys {
 
 /// What a client may use.
 #[derive(Clone, Copy, Debug, Default)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a grant of its own")]
 pub(super) struct Grants {
     pub(super) code: bool,
     pub(super) credentials: bool,

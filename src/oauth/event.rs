@@ -11,10 +11,24 @@ pub enum Event {
     SignedIn {
         /// Our `sub`.
         subject: Subject,
+        /// The person's tenant, where there is only one.
+        tenant: Option<TenantId>,
         /// Through which client, where one asked.
         client: Option<ClientId>,
     },
-    /// A sign-in or a consent was refused.
+    /// Somebody signed out of our pages.
+    SignedOut {
+        /// Our `sub`.
+        subject: Subject,
+    },
+    /// Somebody said no to a client.
+    Denied {
+        /// Our `sub`, where somebody had signed in.
+        subject: Option<Subject>,
+        /// The client.
+        client: ClientId,
+    },
+    /// A sign-in was refused.
     Refused {
         /// Our `sub`, where somebody had signed in.
         subject: Option<Subject>,
@@ -36,7 +50,7 @@ pub enum Event {
         /// The scopes, with spaces between.
         scopes: String,
     },
-    /// Tokens were issued for the first time: to a client for a person, or to a machine.
+    /// Tokens were issued: to a client for a person, or to a machine.
     Issued {
         /// The tenant.
         tenant: TenantId,

@@ -1,6 +1,7 @@
 //! The token endpoint's rules for people's grants: codes and refresh tokens
 //! (`rules.md` §4.2, §4.5, §4.9).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::authorize::{Parameters, only};
@@ -9,7 +10,7 @@ use super::request::Resource;
 use super::standing::Standing;
 use super::tokens::{AccessClaims, RefreshToken, Tokens, digest_of, s256, tenant_of};
 use super::{Event, Site, TokenFault};
-use crate::ids::{ClientId, Subject};
+use crate::ids::{ClientId, Scope, Subject};
 use crate::secret::same;
 use crate::store::oauth_families::{Family, Rotation};
 
@@ -118,6 +119,7 @@ impl Site<'_> {
         Ok(tokens)
     }
 
+    #[expect(clippy::too_many_lines, reason = "the order of the checks is the rule")]
     async fn refresh(
         &self,
         client: &Client,
@@ -155,9 +157,12 @@ impl Site<'_> {
             };
             self.check_resource(parameters, &family.resource)?;
             let asked = only(parameters, "scope").map_err(|()| REPEATED)?;
-            let scopes = narrowed(&family.scopes, asked, |scope| {
-                self.settings.knows_scope(scope)
-            })?;
+            let scopes = narrowed(
+                &family.scopes,
+                &self.settings.implied_by(&family.scopes),
+                asked,
+                |scope| self.settings.knows_scope(scope),
+            )?;
             let Some(roles) = self.roles_now(&family, events).await? else {
                 return Err(WRONG);
             };
@@ -177,6 +182,13 @@ impl Site<'_> {
                 .update_generation(&tenant, family.family_id, &rotation)
                 .await?;
             if moved {
+                events.push(Event::Issued {
+                    tenant,
+                    subject: Subject::new(family.subject),
+                    client: client.id.clone(),
+                    grant: Some(family.grant_id),
+                    by: "refresh_token",
+                });
                 return Ok(tokens);
             }
         }
@@ -360,16 +372,17 @@ fn judge_use(family: &Family, generation: i64, now: i64) -> Use {
     }
 }
 
-/// Scopes at a refresh: all of them, or those that are asked for and were granted.
-/// Unknown ones are dropped as they were at the authorization: clients repeat them.
+/// Scopes at a refresh: all of them, or those that are asked for and were granted, by
+/// themselves or by a broader one. Unknown ones are dropped as they were at the authorization: clients repeat them.
 fn narrowed(
     granted: &[String],
+    implied: &BTreeSet<Scope>,
     asked: Option<&str>,
     knows: impl Fn(&str) -> bool,
 ) -> Result<Vec<String>, TokenFault> {
     let mut scopes: Vec<String> = Vec::new();
     for scope in asked.unwrap_or_default().split_ascii_whitespace() {
-        let is_granted = granted.iter().any(|one| one == scope);
+        let is_granted = implied.contains(scope);
         if !is_granted && knows(scope) {
             return Err(TokenFault::InvalidScope);
         }
@@ -464,15 +477,17 @@ mod tests {
     #[test]
     fn a_refresh_narrows_and_never_widens() {
         let granted = ["mcp", "crm.read"].map(str::to_owned);
+        let implied = ["mcp", "crm.read", "crm.list"].map(Scope::from).into();
         let knows = |scope: &str| scope != "openid";
         let ask = |asked| {
-            let scopes = narrowed(&granted, asked, knows);
+            let scopes = narrowed(&granted, &implied, asked, knows);
             scopes.map(|scopes| scopes.join(" ")).ok()
         };
         assert_eq!(ask(Some("mcp openid")).as_deref(), Some("mcp"));
         assert_eq!(ask(Some("openid")).as_deref(), Some("mcp crm.read"));
         assert_eq!(ask(None).as_deref(), Some("mcp crm.read"));
         assert_eq!(ask(Some("crm.read crm.read")).as_deref(), Some("crm.read"));
+        assert_eq!(ask(Some("crm.list")).as_deref(), Some("crm.list"));
         assert_eq!(ask(Some("mcp crm.admin")), None);
         assert_eq!(ask(Some("MCP")), None);
     }

@@ -71,6 +71,9 @@ pub enum StepFault {
     /// The database could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// What happened could not be put on record, so that it must not be told.
+    #[error("what happened could not be put on record")]
+    Unrecorded,
 }
 
 impl From<Refusal> for StepFault {

@@ -55,11 +55,9 @@ pub async fn is_remembered(
         )
         .await?;
     Ok(known.is_some_and(|grant| {
-        grant.remembered
-            && approval
-                .scopes
-                .iter()
-                .all(|scope| grant.scopes.iter().any(|known| known == scope.as_str()))
+        let granted = site.settings.implied_by(&grant.scopes);
+        let covered = |scope| granted.contains(scope);
+        grant.remembered && approval.scopes.iter().all(covered)
     }))
 }
 
@@ -268,6 +266,7 @@ impl AuthorizationServer {
             .await?;
         store.delete_expired_revocations(now).await?;
         store.delete_expired_signing_keys(now).await?;
+        store.delete_expired_sign_ins(now).await?;
         Ok(())
     }
 }

@@ -251,9 +251,10 @@ impl Site<'_> {
     }
 
     fn chosen(&self, own: &[String], asked: Option<&str>) -> Result<Vec<String>, TokenFault> {
+        let implied = self.settings.implied_by(own);
         let mut scopes: Vec<String> = Vec::new();
         for scope in asked.unwrap_or_default().split_ascii_whitespace() {
-            let is_own = own.iter().any(|one| one == scope);
+            let is_own = implied.contains(scope);
             if !is_own && self.settings.knows_scope(scope) && scope != OFFLINE_ACCESS {
                 return Err(TokenFault::InvalidScope);
             }

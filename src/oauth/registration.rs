@@ -187,6 +187,7 @@ impl Site<'_> {
     }
 }
 
+#[expect(clippy::too_many_lines, reason = "one table of what is refused")]
 fn judge(metadata: &Value, rules: &config::Registration) -> Result<Wanted, RegistrationFault> {
     use RegistrationFault::Metadata;
     let metadata = metadata.as_object().ok_or(Metadata(
@@ -382,6 +383,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::too_many_lines, reason = "one table of what is refused")]
     fn what_would_harm_or_cannot_work_is_refused_by_the_names_of_the_specification() {
         let with = |name: &str, value: Value| {
             let mut metadata = json!({"redirect_uris": ["https://app.example.com/cb"]});

@@ -92,6 +92,10 @@ impl Settings {
         for rule in &config.tools {
             scopes.extend(rule.scopes.iter().flatten().cloned());
         }
+        for (broader, implied) in &config.authorization_server.implied_scopes {
+            scopes.insert(broader.clone());
+            scopes.extend(implied.iter().cloned());
+        }
         Ok(Self {
             server: config.authorization_server.clone(),
             clients,
@@ -108,6 +112,13 @@ impl Settings {
     pub fn reading(mut self, id_tokens: IdTokens) -> Self {
         self.id_tokens = Some(id_tokens);
         self
+    }
+
+    /// What scopes stand for: they, and all that they imply.
+    pub fn implied_by<S: AsRef<str>>(&self, scopes: &[S]) -> BTreeSet<Scope> {
+        let each = scopes.iter().map(|scope| Scope::from(scope.as_ref()));
+        each.flat_map(|scope| self.server.implied_by(&scope))
+            .collect()
     }
 
     /// Whether a scope can be granted.

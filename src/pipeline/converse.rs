@@ -11,7 +11,7 @@ use crate::config;
 use crate::dispatch::{DispatchFault, Errand, Origin};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{
-    Json, ReplySlot, ServerRequest, Untrusted, UpstreamEvent, codes, error_object,
+    Era, Json, Method, ReplySlot, ServerRequest, Untrusted, UpstreamEvent, codes, error_object,
 };
 use crate::sanitize::{CleanEvent, CleanResult, Stream, Unclean};
 use crate::upstream::UpstreamError;
@@ -39,10 +39,14 @@ pub(super) struct Talk<'a> {
     recorded: &'a Recorded,
     /// Messages whose end could begin a secret.
     held: Stream,
+    /// Whether tasks are taken in the place of the client.
+    takes_tasks: bool,
+    /// What was sent last for a client that takes none.
+    sent: Option<Errand>,
 }
 
 /// What the upstream said at last.
-enum Said {
+pub(super) enum Said {
     /// It needs this of a caller who is asked by an answer.
     Asked(Vec<ServerRequest>),
     /// It is over.
@@ -74,6 +78,8 @@ impl<'a> Talk<'a> {
             rules,
             recorded,
             held: Stream::new(),
+            takes_tasks: false,
+            sent: None,
         }
     }
 
@@ -108,14 +114,9 @@ impl<'a> Talk<'a> {
                 Said::Asked(asked) => return self.park(exchange, input::keyed(asked)).await,
                 Said::Over(outcome) => outcome,
             };
-            match outcome {
-                Ok(untrusted) if untrusted.is_input_required() => {
-                    match self.input_required(untrusted).await {
-                        Flow::Answer(answer) => return answer,
-                        Flow::Again(errand) => exchange = self.begin(*errand),
-                    }
-                }
-                outcome => return self.over(outcome).await,
+            match self.follow(outcome).await {
+                Flow::Answer(answer) => return answer,
+                Flow::Again(errand) => exchange = self.begin(*errand),
             }
         }
         self.record.upstream_failed("asked for input without end");
@@ -125,12 +126,48 @@ impl<'a> Talk<'a> {
         )
     }
 
-    fn begin(&self, errand: Errand) -> Exchange {
+    /// What follows from what the upstream said at last.
+    async fn follow(&mut self, outcome: Result<Untrusted<Json>, DispatchFault>) -> Flow {
+        let method = self.call.ask.method;
+        match outcome {
+            Ok(told) if told.is_input_required() && !method.is_of_tasks() => {
+                self.input_required(told).await
+            }
+            Ok(told) if method == Method::CallTool && told.is_task() => {
+                Flow::Answer(self.task_made(told).await)
+            }
+            Ok(told) if method == Method::GetTask => Flow::Answer(self.task_told(told)),
+            Ok(told) if method.is_of_tasks() => Flow::Answer(self.task_acknowledged(told)),
+            Err(DispatchFault::Upstream(UpstreamError::Rpc {
+                code: codes::MISSING_CLIENT_CAPABILITY,
+                data: Some(data),
+                ..
+            })) if self.call.attempt.era == Era::Legacy
+                && !self.takes_tasks
+                && data.requires_tasks() =>
+            {
+                // A legacy client cannot take tasks: the gateway does in its place.
+                self.takes_tasks = true;
+                let errand = self.sent.clone();
+                Flow::Again(Box::new(
+                    errand.unwrap_or_else(|| self.ready.errand.clone()),
+                ))
+            }
+            outcome => Flow::Answer(self.over(outcome).await),
+        }
+    }
+
+    pub(super) fn begin(&mut self, errand: Errand) -> Exchange {
         let call = self.call;
-        let capabilities = match call.asking {
+        let mut capabilities = match call.asking {
             Asking::Not => call.capabilities.without_asking(),
             Asking::Beside | Asking::Rounds => call.capabilities.clone(),
         };
+        if self.takes_tasks {
+            capabilities = capabilities.with_tasks();
+        } else if call.attempt.era == Era::Legacy {
+            self.sent = Some(errand.clone());
+        }
         let origin = Origin {
             tenant: call.context.tenant_id().clone(),
             caller: call.attempt.caller,
@@ -147,7 +184,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Hears the upstream until it is over or asks one who is asked by an answer.
-    async fn listen(&mut self, exchange: &mut Exchange) -> Said {
+    pub(super) async fn listen(&mut self, exchange: &mut Exchange) -> Said {
         let mut asked: Vec<ServerRequest> = Vec::new();
         loop {
             let release = self.held.deadline().map(Instant::from_std);
@@ -285,7 +322,7 @@ impl<'a> Talk<'a> {
     }
 
     /// The upstream's last word.
-    async fn over(
+    pub(super) async fn over(
         &mut self,
         outcome: Result<Untrusted<Json>, DispatchFault>,
     ) -> Result<CleanResult, Refusal> {

@@ -59,6 +59,20 @@ impl Exchange {
         }
     }
 
+    /// One that never ends by itself, and what fires when it is dropped.
+    #[cfg(test)]
+    pub(super) fn idle() -> (Self, CancellationToken) {
+        let cancel = CancellationToken::new();
+        let exchange = Self {
+            running: tokio::spawn(std::future::pending()),
+            events: mpsc::channel(BACKLOG).1,
+            outcome: None,
+            begun: Instant::now(),
+            _cancel: cancel.clone().drop_guard(),
+        };
+        (exchange, cancel)
+    }
+
     /// The next that it says. Safe to drop and call again.
     pub(super) async fn next(&mut self) -> Turn {
         loop {

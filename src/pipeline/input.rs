@@ -18,20 +18,35 @@ use super::{Asking, Refusal, result};
 
 /// Longest key of a request for input.
 const LONGEST_KEY: usize = 256;
+/// Longest id of a legacy server that becomes a key.
+const LONGEST_NAME: usize = 32;
 /// Longest words of an upstream that are kept of an error.
 const EXCERPT: usize = 300;
 
-/// Keys for questions that have none of their own.
+/// The questions of a legacy server, each under a key. A legacy id does the work of a
+/// modern key, so a server's own id is the key where it reads like a name; the others
+/// are numbered.
 pub(super) fn keyed(asked: Vec<ServerRequest>) -> Vec<(String, ServerRequest)> {
-    let named = |(at, request): (usize, ServerRequest)| {
+    let mut keyed: Vec<(String, ServerRequest)> = Vec::with_capacity(asked.len());
+    for (at, request) in asked.into_iter().enumerate() {
         let word = match request.method {
             ServerMethod::Sample => "sampling",
             ServerMethod::Elicit => "elicitation",
             ServerMethod::ListRoots => "roots",
         };
-        (format!("{word}-{}", at + 1), request)
-    };
-    asked.into_iter().enumerate().map(named).collect()
+        let own = request.id.as_deref().filter(|id| is_name(id));
+        let own = own.filter(|id| keyed.iter().all(|(key, _)| key != id));
+        let key = own.map_or_else(|| format!("{word}-{}", at + 1), str::to_owned);
+        keyed.push((key, request));
+    }
+    keyed
+}
+
+/// Whether a server's id is a word that may stand as a key: nothing in it can be
+/// prose, or hold a secret that cleaning would look for.
+fn is_name(id: &str) -> bool {
+    let word = |c: char| c.is_ascii_lowercase() || c == '_';
+    (1..=LONGEST_NAME).contains(&id.len()) && id.chars().all(word)
 }
 
 /// A member of `inputRequests`.
@@ -64,10 +79,10 @@ pub(super) fn required(
 }
 
 /// A cleaned member of `inputRequests`.
-struct Wanted {
-    key: String,
-    method: ServerMethod,
-    params: Json,
+pub(super) struct Wanted {
+    pub(super) key: String,
+    pub(super) method: ServerMethod,
+    pub(super) params: Json,
 }
 
 impl Talk<'_> {
@@ -111,7 +126,7 @@ impl Talk<'_> {
 
     /// The requests, cleaned. Their keys come back with the responses, so a key that
     /// would have to be changed is refused.
-    fn wanted(
+    pub(super) fn wanted(
         &mut self,
         requests: Vec<InputRequest>,
     ) -> Result<Vec<Wanted>, Result<CleanResult, Refusal>> {
@@ -163,13 +178,30 @@ impl Talk<'_> {
         self.ask(requests.as_ref(), state, Some(rest))
     }
 
-    /// Asks a legacy caller one request after the other, and brings the answers back.
+    /// Asks a legacy caller, and brings the answers back.
     async fn collect(&mut self, wanted: Vec<Wanted>, state: Option<String>) -> Flow {
+        let responses = match self.answers(wanted).await {
+            Ok(responses) => responses,
+            Err(answer) => return Flow::Answer(answer),
+        };
+        let errand = self
+            .ready
+            .errand
+            .answering(Some(&responses), state.as_deref());
+        Flow::Again(Box::new(errand))
+    }
+
+    /// What a caller says who is asked beside the answer; or what is told instead.
+    pub(super) async fn answers(
+        &mut self,
+        wanted: Vec<Wanted>,
+    ) -> Result<Json, Result<CleanResult, Refusal>> {
         let mut pending: Vec<(String, ServerMethod, PendingReply)> = Vec::new();
         for one in wanted {
             let (reply, slot) = ReplySlot::new(false);
             let request = ServerRequest {
                 method: one.method,
+                id: None,
                 params: one.params,
                 reply,
             };
@@ -185,22 +217,17 @@ impl Talk<'_> {
             replies = replies => replies,
             () = self.call.cancel.cancelled() => {
                 self.record.cancelled();
-                return Flow::Answer(Err(Refusal::Cancelled));
+                return Err(Err(Refusal::Cancelled));
             }
         };
         let mut responses = ObjectBuilder::new();
         for (key, method, reply) in replies {
             match usable(method, reply) {
                 Some(result) => responses = responses.json(&key, &result),
-                None => return Flow::Answer(self.refused(method)),
+                None => return Err(self.refused(method)),
             }
         }
-        let responses = responses.build();
-        let errand = self
-            .ready
-            .errand
-            .answering(Some(&responses), state.as_deref());
-        Flow::Again(Box::new(errand))
+        Ok(responses.build())
     }
 
     fn refused(&mut self, method: ServerMethod) -> Result<CleanResult, Refusal> {

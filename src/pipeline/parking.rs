@@ -82,3 +82,59 @@ impl Parking {
         drop(all);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALICE: [u8; 32] = [1; 32];
+    const BOB: [u8; 32] = [2; 32];
+
+    fn parked() -> (Parked, tokio_util::sync::CancellationToken) {
+        let (exchange, dropped) = Exchange::idle();
+        let asked = Vec::new();
+        (Parked { exchange, asked }, dropped)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_is_taken_once_and_by_its_owner_alone() {
+        let parking = Parking::new(8, 8, Duration::from_mins(1));
+        let (id, (exchange, dropped)) = (Uuid::from_u128(1), parked());
+        parking.park(id, ALICE, exchange);
+        assert!(parking.take(id, &BOB).is_none());
+        assert!(parking.take(Uuid::from_u128(2), &ALICE).is_none());
+        let taken = parking.take(id, &ALICE).unwrap();
+        assert!(parking.take(id, &ALICE).is_none() && parking.waiting() == 0);
+        // Its time does not run on.
+        tokio::time::sleep(Duration::from_mins(2)).await;
+        assert!(!dropped.is_cancelled());
+        drop(taken);
+        assert!(dropped.is_cancelled());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_exchange_that_nobody_comes_for_is_called_off() {
+        let parking = Parking::new(8, 8, Duration::from_secs(30));
+        let (exchange, dropped) = parked();
+        parking.park(Uuid::from_u128(1), ALICE, exchange);
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert!(!dropped.is_cancelled());
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert!(dropped.is_cancelled() && parking.waiting() == 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_is_room_up_to_the_caps_of_a_caller_and_of_all() {
+        let parking = Parking::new(2, 3, Duration::from_mins(1));
+        for (at, owner) in [(1, ALICE), (2, ALICE)] {
+            assert!(parking.has_room(&owner));
+            parking.park(Uuid::from_u128(at), owner, parked().0);
+        }
+        assert!(!parking.has_room(&ALICE), "its own cap");
+        assert!(parking.has_room(&BOB));
+        parking.park(Uuid::from_u128(3), BOB, parked().0);
+        assert!(!parking.has_room(&BOB), "the cap of all");
+        parking.clear();
+        assert!(parking.has_room(&ALICE) && parking.waiting() == 0);
+    }
+}

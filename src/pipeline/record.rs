@@ -62,6 +62,8 @@ pub(super) struct Record {
     of_tool: bool,
     /// Whether the operator wants it on record.
     kept: bool,
+    /// Whether the answer tells how a task ended.
+    ends_task: bool,
 }
 
 impl Record {
@@ -71,8 +73,13 @@ impl Record {
         if ask.method == Method::CallTool {
             return Self::of_unread(&call.attempt, &call.context, Some(&ask.name), clock);
         }
-        // No tool has a name with a slash and a space in it.
-        let name = format!("{} {}", ask.method.as_str(), ask.name);
+        // No tool has a name with a slash and a space in it. A task's id tells nobody
+        // anything.
+        let name = if ask.method.is_of_tasks() {
+            ask.method.as_str().to_owned()
+        } else {
+            format!("{} {}", ask.method.as_str(), ask.name)
+        };
         let mut record = Self::of_unread(&call.attempt, &call.context, Some(&name), clock);
         let methods = call.context.rules().audit_methods();
         record.of_tool = false;
@@ -80,7 +87,9 @@ impl Record {
             Method::ReadResource => methods.resources_read,
             Method::GetPrompt => methods.prompts_get,
             Method::Complete => methods.completion_complete,
-            _ => true,
+            // Only how a task ends is told of; see `Record::ends_task`.
+            Method::GetTask => false,
+            Method::CallTool | Method::UpdateTask | Method::CancelTask => true,
         };
         record
     }
@@ -140,6 +149,7 @@ impl Record {
             tool: None,
             of_tool: true,
             kept: true,
+            ends_task: false,
         }
     }
 
@@ -151,6 +161,38 @@ impl Record {
         self.durability = tool.rule.durability(&self.audit);
         self.arguments = tool.rule.arguments_mode(&self.audit);
         self.tool = Some((tool.upstream.clone(), tool.exposed.clone()));
+    }
+
+    /// It is about a task, which the call of this tool became.
+    pub(super) fn name_task(&mut self, method: Method, tool: &Visible<Tool>, first: CallId) {
+        self.facts.tool = shortened(&format!("{} {}", method.as_str(), tool.exposed));
+        self.facts.upstream = Some(tool.upstream.clone());
+        self.facts.upstream_tool = Some(tool.own_name.to_string());
+        self.facts.definition_digest = Some(tool.digest);
+        self.durability = tool.rule.durability(&self.audit);
+        self.arguments = tool.rule.arguments_mode(&self.audit);
+        self.facts.first_call = Some(first);
+    }
+
+    /// The answer tells how a task ended: that goes on record, whatever else does.
+    pub(super) fn ends_task(&mut self) {
+        self.ends_task = true;
+    }
+
+    /// Whether it goes on record because of what came of it.
+    pub(super) fn is_kept_late(&self) -> bool {
+        self.ends_task && !self.kept
+    }
+
+    /// The tool failed as a task; what is known already says more.
+    pub(super) fn task_erred(&mut self) {
+        let erred = || (Outcome::ToolError, "as a task".to_owned());
+        self.special.get_or_insert_with(erred);
+    }
+
+    /// The outcome, where only a task could tell it.
+    pub(super) fn of_task(&mut self, outcome: Outcome, reason: &str) {
+        self.special = Some((outcome, reason.to_owned()));
     }
 
     /// The arguments as the operator wants them kept.
@@ -220,7 +262,7 @@ impl Record {
 
     /// The call goes on where an earlier one asked for input.
     pub(super) fn continues(&mut self, first: Option<CallId>) {
-        self.facts.first_call = first;
+        self.facts.first_call = first.or(self.facts.first_call);
     }
 
     /// The first of the calls that this one belongs to; itself where it is the first.

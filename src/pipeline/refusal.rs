@@ -45,6 +45,9 @@ pub enum Refusal {
     /// Nothing of that reference for this caller, hidden or missing.
     #[error("Unknown reference: `params.ref` names no prompt and no resource template")]
     UnknownReference,
+    /// No such task of this caller: foreign, forged or out of reach now.
+    #[error("Unknown task: `params.taskId` is no task of yours")]
+    UnknownTask,
     /// The upstream failed, where no result can say so.
     #[error("{text}")]
     Failed {
@@ -56,6 +59,8 @@ pub enum Refusal {
     MissingScopes {
         /// All scopes that a token for this call needs.
         needed: Vec<Scope>,
+        /// Those that the token has besides: a new one must not lose them.
+        held: Vec<Scope>,
     },
     /// Over a limit.
     #[error("over the limit per {}", .0.policy)]
@@ -104,7 +109,8 @@ impl Refusal {
             Self::UnknownTool { .. }
             | Self::UnknownResource { .. }
             | Self::UnknownPrompt { .. }
-            | Self::UnknownReference => "visibility",
+            | Self::UnknownReference
+            | Self::UnknownTask => "visibility",
             Self::MissingScopes { .. } => "scope",
             Self::Limited(_) => "limit",
             Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => "headers",
@@ -123,12 +129,13 @@ impl Refusal {
             Self::UnknownTool { .. }
             | Self::UnknownResource { .. }
             | Self::UnknownPrompt { .. }
-            | Self::UnknownReference => "unknown or hidden".to_owned(),
+            | Self::UnknownReference
+            | Self::UnknownTask => "unknown or hidden".to_owned(),
             Self::Arguments(_) => "arguments do not fit".to_owned(),
             Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => {
                 "header mismatch".to_owned()
             }
-            Self::MissingScopes { needed } => {
+            Self::MissingScopes { needed, .. } => {
                 let scopes: Vec<&str> = needed.iter().map(Scope::as_str).collect();
                 format!("needs {}", scopes.join(" "))
             }

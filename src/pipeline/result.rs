@@ -66,12 +66,18 @@ fn fitting(result: CleanResult, tool: &Tool, record: &mut Record) -> CleanResult
     let Err(broken) = tool.check_output(result.json().get("structuredContent").as_ref()) else {
         return result;
     };
-    tracing::warn!(tool = tool.exposed.as_str(), upstream = tool.upstream.as_str(), rule = %broken, "A tool broke its output schema.");
-    record.upstream_failed("broke its output schema");
+    let words = if result.is_outgrown() {
+        record.withheld("the output schema has no room for what was removed");
+        "Values that may not leave were removed from the answer, and the tool's output schema asks for them. What is left follows as text; repeating the call will not help.".to_owned()
+    } else {
+        tracing::warn!(tool = tool.exposed.as_str(), upstream = tool.upstream.as_str(), rule = %broken, "A tool broke its output schema.");
+        record.upstream_failed("broke its output schema");
+        format!(
+            "The tool broke its output schema: {broken}. Its answer follows; do not rely on its form."
+        )
+    };
     let mut content = ArrayBuilder::new();
-    content.push(&text_block(&format!(
-        "The tool broke its output schema: {broken}. Its answer follows; do not rely on its form."
-    )));
+    content.push(&text_block(&words));
     for block in result.json().get("content").iter().flat_map(Json::elements) {
         content.push(&block);
     }
@@ -269,7 +275,7 @@ fn text_block(text: &str) -> Json {
 }
 
 /// A result that says, in words of ours, that the tool failed.
-fn tool_error(text: &str) -> CleanResult {
+pub(super) fn tool_error(text: &str) -> CleanResult {
     let content = ArrayBuilder::from_iter([&text_block(text)]).build();
     let json = ObjectBuilder::new()
         .json("content", &content)

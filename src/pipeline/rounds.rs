@@ -12,7 +12,7 @@ use crate::store::Store;
 
 use super::exchange::Exchange;
 use super::parking::{Parked, Parking};
-use super::state::{self, Kept, LONGEST, State, Token};
+use super::state::{self, Handle, Kept, LONGEST, State, Token};
 use super::{Ask, Asking, Call, Refusal};
 
 /// How long callers may take, and how many of their calls may wait meanwhile.
@@ -134,6 +134,17 @@ impl Rounds {
         }
     }
 
+    /// The id under which a caller has a task.
+    pub(super) fn task_id(&self, call: &Call, handle: &Handle) -> String {
+        handle.seal(&self.sealer, call.context.principal().key().as_bytes())
+    }
+
+    /// The task that a caller means.
+    pub(super) fn task(&self, call: &Call) -> Option<Handle> {
+        let caller = call.context.principal().key();
+        Handle::open(&self.sealer, &call.ask.name, caller.as_bytes())
+    }
+
     async fn opened(
         &self,
         text: &str,
@@ -189,12 +200,8 @@ impl Rounds {
         let text = given.string().ok_or_else(foreign)?;
         let opened = self.opened(&text, caller.as_bytes(), call.context.tenant_id());
         let state = opened.await.ok_or_else(foreign)?;
-        let fits = state.method == call.ask.method.as_str()
-            && state.name == call.ask.name
-            && state.upstream == errand.upstream().as_str()
-            && state.expires > self.clock.unix_seconds()
-            && state.digest == state::digest_of(&call.ask);
-        if !fits {
+        let now = self.clock.unix_seconds();
+        if !state.fits(&call.ask, errand.upstream().as_str(), now) {
             return Err(foreign());
         }
         Ok(match state.kept {

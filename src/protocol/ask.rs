@@ -75,6 +75,8 @@ impl ServerMethod {
 pub struct ServerRequest {
     /// What is asked.
     pub method: ServerMethod,
+    /// The server's own id for it, where that is a text.
+    pub id: Option<Box<str>>,
     /// Its parameters, without a progress token: that is the gateway's to choose.
     pub params: Json,
     /// Where the reply goes.

@@ -7,6 +7,9 @@ use super::json::{Json, ObjectBuilder};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientCapabilities(Json);
 
+/// The extension of tasks.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 const ASKING: [&str; 3] = ["sampling", "elicitation", "roots"];
 
 impl ClientCapabilities {
@@ -101,6 +104,28 @@ impl ClientCapabilities {
         Some(ObjectBuilder::new().json(name, &needed.build()).build())
     }
 
+    /// What a client declares that takes tasks for answers.
+    pub fn tasks() -> Json {
+        let extension = ObjectBuilder::new().json(TASKS, &Json::empty_object());
+        ObjectBuilder::new()
+            .json("extensions", &extension.build())
+            .build()
+    }
+
+    /// Whether the client takes tasks for answers.
+    pub fn has_tasks(&self) -> bool {
+        self.cover(&Self::tasks())
+    }
+
+    /// The same client with somebody beside it who takes tasks in its place.
+    #[must_use]
+    pub fn with_tasks(&self) -> Self {
+        let extensions = self.0.get("extensions").filter(Json::is_object);
+        let extensions = extensions.unwrap_or_else(Json::empty_object);
+        let extensions = extensions.with_member(TASKS, &Json::empty_object());
+        Self(self.0.with_member("extensions", &extensions))
+    }
+
     /// Whether everything that is required is declared, member by member.
     pub fn cover(&self, required: &Json) -> bool {
         covers(&self.0, required)
@@ -170,6 +195,16 @@ mod tests {
         assert!(covered("{}") && covered(r#"{"sampling":{}}"#));
         assert!(covered(r#"{"elicitation":{"form":{}}}"#));
         assert!(!covered(r#"{"elicitation":{"url":{}}}"#) && !covered(r#"{"roots":{}}"#));
+    }
+
+    #[test]
+    fn tasks_are_declared_among_the_extensions() {
+        let client = of(r#"{"extensions":{"a/b":{}}}"#);
+        assert!(!client.has_tasks());
+        let helped = client.with_tasks();
+        assert!(helped.has_tasks());
+        assert!(helped.cover(&Json::from_checked(r#"{"extensions":{"a/b":{}}}"#)));
+        assert!(ClientCapabilities::none().with_tasks().has_tasks());
     }
 
     #[test]

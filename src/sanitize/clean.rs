@@ -45,6 +45,7 @@ pub struct CleanResult {
     json: Json,
     findings: Findings,
     remainders: Vec<Remainder>,
+    outgrown: bool,
 }
 
 impl CleanResult {
@@ -64,7 +65,20 @@ impl CleanResult {
             json,
             findings,
             remainders: Vec::new(),
+            outgrown: false,
         }
+    }
+
+    /// The same, whose form suits its schema no more: cleaning took what the schema
+    /// asks for.
+    pub(super) fn outgrown(mut self, outgrown: bool) -> Self {
+        self.outgrown = outgrown;
+        self
+    }
+
+    /// Whether it suited its schema before it was cleaned, and does so no more.
+    pub fn is_outgrown(&self) -> bool {
+        self.outgrown
     }
 
     /// Texts of which only the beginning is in the result.

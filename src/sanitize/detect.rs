@@ -108,7 +108,6 @@ pub(super) struct Sign {
 /// A family, as data.
 #[derive(Clone, Copy)]
 pub(super) struct Detector {
-    pub(super) family: Family,
     pub(super) cues: &'static [Cue],
     /// Whether raw bytes of a JSON text at a sign can lead to anything: a cheap look
     /// that keeps clean text from being walked. May err towards yes. An escape or a

@@ -278,7 +278,7 @@ fn is_readable(byte: u8) -> bool {
 }
 
 /// The text that a run encodes, where it encodes one.
-fn decoded(run: &str) -> Option<String> {
+pub(super) fn decoded(run: &str) -> Option<String> {
     if !(SHORTEST..=LONGEST).contains(&run.len()) {
         return None;
     }
@@ -336,11 +336,16 @@ fn begins_hexadecimal(run: &[u8]) -> bool {
 pub(super) fn may_begin(bytes: &[u8], at: usize) -> bool {
     let rest = bytes.get(at..).unwrap_or_default();
     match rest {
-        [b'%', ..] => percent_byte(rest).is_some_and(is_readable),
-        [b'&', b'#', ..] => true,
-        [b'&', ..] => entities::at(rest).is_some(),
+        [b'%', ..] => percent_byte(rest).is_some_and(|byte| may_hide(char::from(byte))),
+        [b'&', ..] => entities::at(rest).is_some_and(|(c, _)| may_hide(c)),
         _ => false,
     }
+}
+
+/// Whether a character is part of what detectors look for, rather than what stands
+/// between such things and is encoded in every URL and page.
+fn may_hide(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '@' | '-' | '_' | '.' | '~' | '+' | '%')
 }
 
 /// Whether the escape at `at` in raw JSON may spell something odd.

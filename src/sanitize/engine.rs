@@ -9,11 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 
 use super::detect::{
-    Certainty, Context, Detector, Family, Hit, Hits, Instead, Place, Sign, Subject, detectors,
+    Certainty, Context, Detector, Hit, Hits, Instead, Place, Sign, Subject, detectors,
 };
-use super::edits::{Edit, Policy, apply, apply_mapped, change, hidden_replacement};
+use super::edits::{Edit, Policy, apply, change};
 use super::encoded::Reading;
-use super::findings::{INVISIBLE, Label};
+use super::findings::Label;
 use super::resolve::{Resolved, mark};
 use super::scan::{Notice, Scanner};
 use super::view::View;
@@ -21,9 +21,11 @@ use crate::config::Action;
 use crate::protocol::{Json, JsonLimits};
 
 mod document;
+mod hidden;
 mod joined;
 
 pub(super) use document::{Found, Ground};
+use hidden::{hidden, settle};
 
 /// JSON in a string of JSON in a string: deeper is read as text.
 const MAX_LEVEL: u8 = 3;
@@ -268,7 +270,7 @@ impl Engine {
         &self,
         text: &str,
         key: Option<&str>,
-        family: Family,
+        family: super::detect::Family,
     ) -> Vec<(Label, std::ops::Range<usize>)> {
         let context = Context {
             place: Place::Text,
@@ -301,12 +303,16 @@ fn kept<'a>(
     let action = policy.action(hit.family, hit.label);
     let range = view.offsets.back(&hit.range);
     let mark = mark(hit.label);
-    let head = view.text.get(..hit.range.start).unwrap_or_default();
+    let text = &view.text;
+    // An earlier pass's mark stands before what is found, or is found as a part of it.
+    let from = text.floor_char_boundary(hit.range.start.saturating_sub(mark.len()));
+    let until = text.ceil_char_boundary(hit.range.end.min(hit.range.start + mark.len()));
+    let near = text.get(from..until).unwrap_or_default();
     let readable = !matches!(input.context.place, Place::Key | Place::Uri | Place::Number);
     let marks = hit.instead == Instead::Mark
         && action != Action::Flag
         && readable
-        && !head.ends_with(mark.as_str())
+        && !near.contains(mark.trim_end())
         && !covered.any(|other| other.start < range.start && range.start < other.end);
     Some(Edit {
         range: if marks {
@@ -319,84 +325,6 @@ fn kept<'a>(
         count: hit.count,
         blocks: action == Action::Block,
     })
-}
-
-fn family_of_hidden(label: Label) -> Family {
-    if label == INVISIBLE {
-        Family::Invisible
-    } else {
-        Family::Terminal
-    }
-}
-
-/// What the view left out, unless another edit takes it along.
-fn hidden(text: &str, view: &View<'_>, policy: Policy<'_>, others: &[Edit]) -> Vec<Edit> {
-    let mut others: Vec<_> = others
-        .iter()
-        .filter(|edit| edit.replacement.is_some())
-        .map(|edit| edit.range.clone())
-        .collect();
-    others.sort_by_key(|range| range.start);
-    let mut others = others.into_iter().peekable();
-    let mut edits = Vec::with_capacity(view.gaps.len());
-    for gap in &view.gaps {
-        let Some(label) = gap.label else {
-            continue;
-        };
-        while others
-            .next_if(|range| range.end <= gap.range.start)
-            .is_some()
-        {}
-        let covered = others
-            .peek()
-            .is_some_and(|range| range.start < gap.range.end);
-        let original = text.get(gap.range.clone()).unwrap_or_default();
-        let action = policy.action(family_of_hidden(label), label);
-        edits.push(Edit {
-            range: gap.range.clone(),
-            replacement: if covered {
-                None
-            } else {
-                hidden_replacement(action, label, original, gap.instead)
-            },
-            label,
-            count: gap.count,
-            blocks: action == Action::Block,
-        });
-    }
-    edits
-}
-
-/// A character that stayed for a neighbour's sake goes when that neighbour went
-/// with a secret. Twice is enough for all but contrived texts; the bound keeps
-/// those linear.
-fn settle(text: &str, edits: &mut Vec<Edit>, policy: Policy<'_>) {
-    const ROUNDS: usize = 4;
-    for _ in 0..ROUNDS {
-        let (out, offsets) = apply_mapped(text, edits);
-        let late: Vec<Edit> = View::of(&out)
-            .gaps
-            .into_iter()
-            .filter_map(|gap| {
-                let label = gap.label?;
-                let original = out.get(gap.range.clone())?;
-                let action = policy.action(family_of_hidden(label), label);
-                let replacement = hidden_replacement(action, label, original, gap.instead)?;
-                Some(Edit {
-                    range: offsets.back(&gap.range),
-                    replacement: Some(replacement),
-                    label,
-                    count: gap.count,
-                    blocks: action == Action::Block,
-                })
-            })
-            .collect();
-        if late.is_empty() {
-            return;
-        }
-        edits.extend(late);
-        edits.sort_by_key(|edit| edit.range.start);
-    }
 }
 
 /// The text with the edits made, borrowed where there are none.

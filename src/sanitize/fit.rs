@@ -105,11 +105,11 @@ fn mirrored(block: &Json, structured: &Json, leaves: &Leaves, changed: &[Changed
 
 fn with(json: &Json, changed: &[Changed]) -> Json {
     let leaves = Leaves::of(json.as_str(), WALK);
-    let changes: Vec<(usize, &str)> = changed
+    let instead: Vec<(usize, &str)> = changed
         .iter()
         .map(|changed| (changed.number, changed.instead.as_str()))
         .collect();
-    Json::from_checked(replaced(json.as_str(), &leaves, &changes))
+    Json::from_checked(replaced(json.as_str(), &leaves, &instead))
 }
 
 fn raw<'a>(json: &'a Json, leaf: &Leaf) -> &'a str {

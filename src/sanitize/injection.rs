@@ -21,7 +21,6 @@ pub(super) const PROMPT_INJECTION: &str = "prompt_injection";
 
 /// The family.
 pub(super) const DETECTOR: Detector = Detector {
-    family: Family::Injection,
     cues: signs::SIGNS,
     plausible,
     names: |_| false,

@@ -14,6 +14,7 @@ use super::detect::{Certainty, Cue, Detector, Family, Hit, Hits, Instead, Sign, 
 
 mod address;
 mod html;
+mod style;
 mod tag;
 
 use address::Target;
@@ -41,7 +42,6 @@ const CUES: &[Cue] = &[
 
 /// The family.
 pub(super) const DETECTOR: Detector = Detector {
-    family: Family::Markup,
     cues: CUES,
     plausible: is_plausible,
     names: |_| false,

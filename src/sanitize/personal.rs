@@ -19,6 +19,7 @@ mod fields;
 mod iban;
 mod kinds;
 mod mail;
+mod named;
 mod national;
 mod network;
 mod phone;
@@ -28,12 +29,11 @@ mod wallets;
 
 use columns::Columns;
 use cues::Cue;
-use kinds::{Candidate, KINDS, Kind};
+use kinds::{Candidate, Kind};
 use token::{Token, begins, ends};
 
 /// The family.
 pub(super) const DETECTOR: Detector = Detector {
-    family: Family::Personal,
     cues: signs::SIGNS,
     plausible: signs::is_plausible,
     names: fields::is_telling,
@@ -50,6 +50,9 @@ struct Search<'a> {
     bytes: &'a [u8],
     named: Option<&'static Cue>,
     columns: Columns<'a>,
+    /// Short groups of digits that single separators join: so many, and where the
+    /// last ends.
+    series: (usize, usize),
 }
 
 fn find(subject: &Subject<'_>, hits: &mut Hits) {
@@ -59,6 +62,7 @@ fn find(subject: &Subject<'_>, hits: &mut Hits) {
         bytes: subject.text.as_bytes(),
         named,
         columns: Columns::default(),
+        series: (0, 0),
     };
     if subject.context.place == Place::Number {
         if let Some(hit) = search.number() {
@@ -153,9 +157,27 @@ impl Search<'_> {
         at - inside
     }
 
+    /// Whether a group of digits is far inside a row of such groups: no number has so
+    /// many, and no word for it stands near enough.
+    fn is_deep_in_a_row(&mut self, at: usize, end: usize) -> bool {
+        const DEEP: usize = 40;
+        let is_group = |range: std::ops::Range<usize>| {
+            let group = self.bytes.get(range).unwrap_or_default();
+            !group.is_empty() && group.iter().all(u8::is_ascii_digit)
+        };
+        let (count, last) = self.series;
+        let joined = last > 0 && at == last + 1 && is_group(at..end) && is_group(last - 1..last);
+        let count = if joined { count + 1 } else { 0 };
+        self.series = (count, end);
+        count > DEEP && end - at <= 5
+    }
+
     /// Looks at the word; gives where the search goes on where something was found.
     fn word(&mut self, at: usize, end: usize, hits: &mut Hits) -> Option<usize> {
         if !begins(self.bytes, at) {
+            return None;
+        }
+        if self.is_deep_in_a_row(at, end) {
             return None;
         }
         let word = self.bytes.get(at..end)?;
@@ -237,14 +259,19 @@ impl Search<'_> {
             };
             let text = self.text.get(at..stop.end).unwrap_or_default();
             let candidate = Candidate { body, text };
-            for kind in KINDS.iter().filter(|kind| kind.has_length(stop.len)) {
-                let named = !inside && cue.is_some_and(|cue| cue.names(kind.label, kind.groups));
+            let named_kinds = cue.filter(|_| !inside).map_or(0, Cue::kinds);
+            let alone_kinds = if free && token.is_whole(self.bytes, at, stop) {
+                kinds::ALONE
+            } else {
+                0
+            };
+            let set = kinds::of_length(stop.len) & (named_kinds | alone_kinds);
+            for (number, kind) in kinds::listed(set) {
+                let named = named_kinds >> number & 1 == 1;
                 let better = best.is_none_or(|(by_name, end, _)| {
                     (named && !by_name) || (named == by_name && stop.end > end)
                 });
-                let counts = better
-                    && (named || free && token.is_whole(self.bytes, at, stop))
-                    && (named || kind.stands_alone(&candidate, other));
+                let counts = better && (named || kind.stands_alone(&candidate, other));
                 if counts && (kind.check)(body) {
                     best = Some((named, stop.end, kind));
                 }

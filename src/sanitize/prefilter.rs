@@ -6,6 +6,7 @@ use std::ops::Range;
 use memchr::memmem;
 
 use super::detect::Detector;
+use super::encoded;
 use super::leaves::Leaf;
 use super::odd;
 use super::scan::{Notice, Scanner};
@@ -28,6 +29,14 @@ impl Candidates {
         let mut found = Self::default();
         scanner.scan(bytes, true, &mut |notice| match notice {
             Notice::Odd(at) => found.push(at),
+            Notice::Encoded(start, end) => {
+                let run = text.get(start..end).unwrap_or_default();
+                // Behind an escape it may go on.
+                let goes_on = bytes.get(end) == Some(&b'\\');
+                if says_something(scanner, detectors, run).unwrap_or(goes_on) {
+                    found.push(start);
+                }
+            }
             Notice::Cue(detector, sign) => {
                 let plausible = detectors
                     .get(detector)
@@ -94,6 +103,24 @@ impl Candidates {
                 .get(from)
                 .is_some_and(|offset| *offset < range.end)
     }
+}
+
+/// Whether what a run encodes has a plausible cue itself, or is encoded again. What
+/// only its surroundings give away is a candidate by them. `None` where it encodes
+/// no text.
+fn says_something(scanner: &Scanner, detectors: &[Detector], run: &str) -> Option<bool> {
+    let text = encoded::decoded(run)?;
+    let bytes = text.as_bytes();
+    let mut found = odd::find(bytes, 0, false).is_some();
+    scanner.scan(bytes, true, &mut |notice| {
+        found |= match notice {
+            Notice::Cue(detector, sign) => detectors
+                .get(detector)
+                .is_some_and(|detector| (detector.plausible)(bytes, sign)),
+            Notice::Odd(_) | Notice::Encoded(..) => true,
+        };
+    });
+    Some(found)
 }
 
 /// Whether the text may have two blocks side by side.

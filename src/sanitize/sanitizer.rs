@@ -70,19 +70,21 @@ impl Sanitizer {
     ) -> Result<CleanResult, Unclean> {
         let before = result.open();
         let (mut json, mut findings) = self.checked(&before, rules, Ground::Answer)?;
-        if !findings.is_empty() {
-            let structured = json.get("structuredContent");
-            if structured.is_some_and(|structured| !accepts(&structured))
-                && let Some(fitted) = fit::result(&before, &json, accepts)
-            {
-                json = fitted;
+        let fits = |json: &Json| json.get("structuredContent").is_none_or(|it| accepts(&it));
+        let mut outgrown = false;
+        if !findings.is_empty() && !fits(&json) {
+            match fit::result(&before, &json, accepts) {
+                Some(fitted) => json = fitted,
+                None => outgrown = fits(&before),
             }
         }
         let Some(most) = rules.max_text else {
-            return Ok(CleanResult::new(json, findings));
+            return Ok(CleanResult::new(json, findings).outgrown(outgrown));
         };
         let (json, remainders) = excess::cut(&json, most, &mut findings);
-        Ok(CleanResult::new(json, findings).with_remainders(remainders))
+        Ok(CleanResult::new(json, findings)
+            .with_remainders(remainders)
+            .outgrown(outgrown))
     }
 
     /// Cleans a notification about a request in flight.
@@ -156,7 +158,7 @@ impl Sanitizer {
         let mut events = events;
         if events.len() > 1
             && let Ok((list, findings)) =
-                self.checked(&stream::listed(&events), rules, Ground::Event)
+                self.checked(&stream::listed(&events), rules, Ground::Messages)
             && !findings.is_empty()
         {
             joined = findings;

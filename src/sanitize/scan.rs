@@ -3,8 +3,9 @@
 //! with the number of cues.
 //!
 //! Eight bytes at a time. Of every literal two neighbouring groups of three bytes
-//! are in a hashed set, letters folded to one case; looking at every second offset
-//! meets one of the two. What the set has is then compared. In the same registers
+//! are in a hashed set, those that stand in little else ([`usual`]), letters folded
+//! to one case; looking at every second offset meets one of the two. What the set has
+//! is then compared. In the same registers
 //! digits are counted, and backslashes, runs without separators and letters set
 //! apart by spaces are noticed.
 
@@ -13,13 +14,22 @@ use memchr::memmem;
 use super::detect::{Cue, Detector, Sign};
 use super::encoded;
 
+mod bytes;
+mod pass;
+mod usual;
+
+use pass::Pass;
+use usual::Usual;
+
 /// What was noticed at an offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     /// A cue of the detector with this number.
     Cue(usize, Sign),
-    /// Text that may be encoded or escaped.
+    /// Text that may be escaped.
     Odd(usize),
+    /// A run that may be base64 or hexadecimal of text.
+    Encoded(usize, usize),
 }
 
 /// A literal and whose it is.
@@ -35,8 +45,8 @@ struct Literal {
 struct Row {
     hash: u16,
     literal: u16,
-    /// How far from the literal's beginning it stands.
-    offset: u8,
+    /// How far from the literal's beginning it stands; the byte before counts, too.
+    offset: i8,
 }
 
 /// Bits of the hashed set.
@@ -92,9 +102,10 @@ impl Scanner {
             digits_in_block: 9,
             least_digits: usize::MAX,
         };
+        let usual = Usual::new();
         for (number, detector) in detectors.iter().enumerate() {
             for (cue, what) in detector.cues.iter().enumerate() {
-                scanner.add(number, cue, *what);
+                scanner.add(number, cue, *what, &usual);
             }
         }
         // A run of this many digits has so many in one of the three blocks that it
@@ -107,7 +118,7 @@ impl Scanner {
         scanner
     }
 
-    fn add(&mut self, detector: usize, cue: usize, what: Cue) {
+    fn add(&mut self, detector: usize, cue: usize, what: Cue, usual: &Usual) {
         let (text, exact) = match what {
             Cue::Word(text) => (text.as_bytes(), false),
             Cue::Exact(text) => (text.as_bytes(), true),
@@ -136,16 +147,22 @@ impl Scanner {
         match *text {
             [a, b, c] => {
                 row([a, b, c], 0);
-                // What follows may be anything.
-                for last in 0..=u8::MAX {
-                    row([b, c, last], 1);
+                // What stands before or follows may be anything.
+                let before = || (0..=u8::MAX).map(|first| [first, a, b]);
+                let behind = || (0..=u8::MAX).map(|last| [b, c, last]);
+                if usual.cost(before()) < usual.cost(behind()) {
+                    before().for_each(|group| row(group, -1));
+                } else {
+                    behind().for_each(|group| row(group, 1));
                 }
             }
-            [a, b, c, d, ..] => {
-                row([a, b, c], 0);
-                row([b, c, d], 1);
+            _ => {
+                if let Some((at, [first, second])) = usual.rarest(text) {
+                    let at = i8::try_from(at).unwrap_or(0);
+                    row(first, at);
+                    row(second, at + 1);
+                }
             }
-            _ => {}
         }
     }
 
@@ -182,15 +199,7 @@ impl Scanner {
     /// All notices in `bytes`. `raw` is the text of JSON, where escapes and
     /// encodings are noticed besides; a decoded text has its own look for them.
     pub(super) fn scan(&self, bytes: &[u8], raw: bool, notice: &mut impl FnMut(Notice)) {
-        let mut pass = Pass {
-            scanner: self,
-            bytes,
-            raw,
-            digits_to: 0,
-            run_to: 0,
-            notice,
-        };
-        pass.blocks();
+        Pass::new(self, bytes, raw, notice).blocks();
         for (finder, detector, cue) in &self.short {
             let len = finder.needle().len();
             for start in finder.find_iter(bytes) {
@@ -219,227 +228,5 @@ impl Scanner {
                 }
             }
         }
-    }
-}
-
-struct Pass<'a, F> {
-    scanner: &'a Scanner,
-    bytes: &'a [u8],
-    raw: bool,
-    digits_to: usize,
-    run_to: usize,
-    notice: &'a mut F,
-}
-
-impl<F: FnMut(Notice)> Pass<'_, F> {
-    fn blocks(&mut self) {
-        let (blocks, tail) = self.bytes.as_chunks::<8>();
-        let mut last = [0; 8];
-        for (to, from) in last.iter_mut().zip(tail) {
-            *to = *from;
-        }
-        let last = u64::from_le_bytes(last);
-        let mut at = 0;
-        let Some((first, rest)) = blocks.split_first() else {
-            self.block(at, last, 0);
-            return;
-        };
-        let mut word = u64::from_le_bytes(*first);
-        for block in rest {
-            let next = u64::from_le_bytes(*block);
-            self.block(at, word, next);
-            word = next;
-            at += 8;
-        }
-        self.block(at, word, last);
-        if !tail.is_empty() {
-            self.block(at + 8, last, 0);
-        }
-    }
-
-    #[inline]
-    fn block(&mut self, at: usize, word: u64, next: u64) {
-        let folded = word | FOLD;
-        let groups = [
-            folded,
-            folded >> 16,
-            folded >> 32,
-            folded >> 48 | (next | 0x20) << 16,
-        ];
-        let [a, b, c, d] = groups.map(|group| self.scanner.has(group));
-        if a | b | c | d != 0 {
-            for (offset, group) in (at..).step_by(2).zip(groups) {
-                self.literals(offset, group);
-            }
-        }
-        let digit = word ^ 0x3030_3030_3030_3030;
-        let digits = !(((digit & !HIGH) + 0x7676_7676_7676_7676) | digit) & HIGH;
-        if (digits >> 7).wrapping_mul(ONES) >> 56 >= self.scanner.digits_in_block {
-            self.digits(at);
-        }
-        if self.raw {
-            self.peculiar(at, word);
-        }
-    }
-
-    fn literals(&mut self, at: usize, group: u64) {
-        let hash = usize::from(hash(group));
-        let row = |hash: usize| self.scanner.first.get(hash).map_or(0, |row| *row as usize);
-        let rows = self.scanner.rows.get(row(hash)..row(hash + 1));
-        for row in rows.unwrap_or_default() {
-            let Some(literal) = self.scanner.literals.get(usize::from(row.literal)) else {
-                continue;
-            };
-            let Some(start) = at.checked_sub(usize::from(row.offset)) else {
-                continue;
-            };
-            let end = start + literal.text.len();
-            let Some(found) = self.bytes.get(start..end) else {
-                continue;
-            };
-            let same = if literal.exact {
-                found == literal.text
-            } else {
-                found.eq_ignore_ascii_case(literal.text)
-            };
-            if same {
-                let sign = Sign {
-                    cue: literal.cue,
-                    start,
-                    end,
-                };
-                (self.notice)(Notice::Cue(literal.detector, sign));
-            }
-        }
-    }
-
-    /// The run of digits around a block that has some.
-    #[cold]
-    fn digits(&mut self, at: usize) {
-        let block_end = (at + 8).min(self.bytes.len());
-        let mut from = at.max(self.digits_to);
-        while from < block_end {
-            let Some(first) = self
-                .bytes
-                .get(from..block_end)
-                .and_then(|block| block.iter().position(u8::is_ascii_digit))
-            else {
-                return;
-            };
-            let start = digits_start(self.bytes, from + first, self.digits_to);
-            let (end, count) = digits_end(self.bytes, start);
-            self.digits_to = end;
-            from = end;
-            if count < self.scanner.least_digits {
-                continue;
-            }
-            for (detector, cue, least) in &self.scanner.digits {
-                if count >= *least {
-                    let cue = *cue;
-                    let sign = Sign { cue, start, end };
-                    (self.notice)(Notice::Cue(*detector, sign));
-                }
-            }
-        }
-    }
-
-    #[inline]
-    fn peculiar(&mut self, at: usize, word: u64) {
-        let slash = word ^ (ONES * 0x5c);
-        let slashes = slash.wrapping_sub(ONES) & !slash & HIGH;
-        if slashes != 0 {
-            self.escapes(at);
-        }
-        let even = word & 0x00ff_00ff_00ff_00ff;
-        let odd = word & 0xff00_ff00_ff00_ff00;
-        // Both at once is indentation.
-        if (even == 0x0020_0020_0020_0020) != (odd == 0x2000_2000_2000_2000) {
-            (self.notice)(Notice::Odd(at));
-        }
-        // No byte below `+`, none beyond ASCII.
-        if (word.wrapping_sub(ONES * 0x2b) | word) & HIGH == 0 && is_dense(word) {
-            self.run(at);
-        }
-    }
-
-    #[cold]
-    fn escapes(&mut self, at: usize) {
-        let block = self.bytes.get(at..(at + 8).min(self.bytes.len()));
-        for (offset, byte) in block.unwrap_or_default().iter().enumerate() {
-            if *byte == b'\\' && encoded::is_odd_escape(self.bytes, at + offset) {
-                (self.notice)(Notice::Odd(at + offset));
-            }
-        }
-    }
-
-    /// A block in the middle of what could be base64 or hexadecimal.
-    #[cold]
-    fn run(&mut self, at: usize) {
-        if at < self.run_to {
-            return;
-        }
-        let head = self.bytes.get(self.run_to..at).unwrap_or_default();
-        let before = head
-            .iter()
-            .rev()
-            .take_while(|b| encoded::is_dense(**b))
-            .count();
-        let start = at - before;
-        let tail = self.bytes.get(at..).unwrap_or_default();
-        let end = at + tail.iter().take_while(|b| encoded::is_dense(**b)).count();
-        self.run_to = end;
-        if encoded::may_be_encoded(self.bytes, start..end) {
-            (self.notice)(Notice::Odd(start));
-        }
-    }
-}
-
-/// Whether all eight bytes are letters, digits, `+` or `/`.
-fn is_dense(word: u64) -> bool {
-    let lower = word | FOLD;
-    let letter = (lower + ONES * 0x1f) & !(lower + ONES * 0x05);
-    let digit = (word + ONES * 0x51) & !(word + ONES * 0x46);
-    let plus = word ^ (ONES * 0x2b);
-    let plus = plus.wrapping_sub(ONES) & !plus;
-    (letter | digit | plus) & HIGH == HIGH
-}
-
-/// Whether a byte may stand between two digits of one number.
-fn is_separator(byte: u8) -> bool {
-    matches!(byte, b' ' | b'-' | b'.' | b'/')
-}
-
-/// Where the run of digits begins that the digit at `at` is in. Runs do not reach
-/// before `from`.
-fn digits_start(bytes: &[u8], at: usize, from: usize) -> usize {
-    let mut start = at;
-    while start > from {
-        match bytes.get(..start).unwrap_or_default() {
-            [.., digit] if digit.is_ascii_digit() => start -= 1,
-            [.., digit, separator]
-                if digit.is_ascii_digit() && is_separator(*separator) && start > from + 1 =>
-            {
-                start -= 2;
-            }
-            [.., digit, 0xc2, 0xa0] if digit.is_ascii_digit() && start > from + 2 => start -= 3,
-            _ => break,
-        }
-    }
-    start
-}
-
-/// Where the run that begins at `start` ends, and how many digits it has.
-fn digits_end(bytes: &[u8], start: usize) -> (usize, usize) {
-    let (mut end, mut count) = (start, 0);
-    loop {
-        match bytes.get(end..).unwrap_or_default() {
-            [digit, ..] if digit.is_ascii_digit() => end += 1,
-            [separator, digit, ..] if is_separator(*separator) && digit.is_ascii_digit() => {
-                end += 2;
-            }
-            [0xc2, 0xa0, digit, ..] if digit.is_ascii_digit() => end += 3,
-            _ => return (end, count),
-        }
-        count += 1;
     }
 }

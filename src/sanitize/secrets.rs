@@ -15,6 +15,7 @@ mod formats;
 mod judge;
 mod keys;
 mod literals;
+mod ongoing;
 mod structures;
 
 use assignments::Form;
@@ -22,10 +23,14 @@ use formats::FORMATS;
 use keys::Named;
 pub(super) use literals::LONGEST;
 use literals::{CUES, Trigger, name_around, trigger};
+pub(super) use ongoing::may_go_on;
 
 /// A value longer than this is read once: names inside it are part of it. Shorter
 /// ones that are no secret may hold a pair of their own.
 const LONG_VALUE: usize = 128;
+
+/// Formats that are tried within the length of the longest.
+const MOST_FORMATS: usize = 64;
 
 const BY_NAME: Certainty = Certainty::Name;
 const BY_STRUCTURE: Certainty = Certainty::Structure;
@@ -34,7 +39,6 @@ const BY_FORMAT: Certainty = Certainty::Form;
 /// The family, for the engine.
 pub(super) fn detector() -> Detector {
     Detector {
-        family: Family::Secrets,
         cues: CUES.as_slice(),
         plausible: is_plausible,
         names: is_telling,
@@ -51,6 +55,12 @@ struct Search<'a, 'h> {
     read_to: usize,
     /// The same for authentication schemes.
     scheme_to: usize,
+    /// Up to where a provider's name was looked behind.
+    near_to: usize,
+    /// Up to where the last format could reach, and how many were tried in it.
+    format_to: usize,
+    formats: usize,
+    runs: formats::Runs,
     found: &'h mut Hits,
 }
 
@@ -62,6 +72,10 @@ fn find(subject: &Subject<'_>, found: &mut Hits) {
         pem: structures::Pem::default(),
         read_to: 0,
         scheme_to: 0,
+        near_to: 0,
+        format_to: 0,
+        formats: 0,
+        runs: formats::Runs::default(),
         found,
     };
     for sign in subject.signs {
@@ -70,48 +84,6 @@ fn find(subject: &Subject<'_>, found: &mut Hits) {
     if let Some(key) = subject.context.key {
         search.whole(key);
     }
-}
-
-/// Whether a text could be going on with a secret of fixed format where it ends:
-/// it ends in one, or with the beginning of one's literal, or inside a private key.
-pub(super) fn may_go_on(text: &str) -> bool {
-    const LONG: usize = 4 << 10;
-    if let Some(begin) = text.rfind("-----BEGIN")
-        && text
-            .get(begin..)
-            .is_some_and(|key| !key.contains("-----END"))
-        && text.len() - begin < 4 * LONG
-    {
-        return true;
-    }
-    let bytes = text.as_bytes();
-    let ends = |b: &u8| b.is_ascii_whitespace() || matches!(b, b'"' | b'\'' | b'<' | b'>' | b'`');
-    let start = bytes
-        .iter()
-        .rposition(ends)
-        .map_or(0, |at| at + 1)
-        .max(text.len().saturating_sub(LONG));
-    let tail = bytes.get(start..).unwrap_or_default();
-    // Bot tokens of Telegram begin with a number.
-    let digits = tail.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    if (8..=10).contains(&digits) {
-        return true;
-    }
-    let mut literals =
-        FORMATS
-            .iter()
-            .map(|format| format.literal)
-            .chain(["eyJ", "sk-", "-----BEGIN"]);
-    literals.any(|literal| {
-        let literal = literal.as_bytes();
-        let begun = (1..literal.len().min(tail.len() + 1)).any(|len| {
-            let (Some(part), Some(from)) = (literal.get(..len), tail.len().checked_sub(len)) else {
-                return false;
-            };
-            tail.ends_with(part) && (len > 2 || literals::starts_free(tail, from))
-        });
-        begun || memchr::memmem::find(tail, literal).is_some()
-    })
 }
 
 /// Whether a name makes its value worth a look.
@@ -198,7 +170,9 @@ impl Search<'_, '_> {
             }
             Trigger::Scheme => self.scheme(start, end),
             Trigger::KeyName => {}
+            Trigger::Discord if start < self.near_to => {}
             Trigger::Discord => {
+                self.near_to = end + commands::LINE / 2;
                 let found = commands::discord_near(self.text, end);
                 self.told(found, "discord_token");
             }
@@ -242,7 +216,16 @@ impl Search<'_, '_> {
         let Some(format) = FORMATS.get(at) else {
             return;
         };
-        let Some(range) = format.matches(self.text, start, self.seams) else {
+        // Literals upon literals: nobody's token holds so many.
+        if start >= self.format_to {
+            self.format_to = start + formats::LONG;
+            self.formats = 0;
+        }
+        self.formats += 1;
+        if self.formats > MOST_FORMATS {
+            return;
+        }
+        let Some(range) = format.matches(self.text, start, self.seams, &mut self.runs) else {
             return;
         };
         if format.label == "aws_access_key_id" {

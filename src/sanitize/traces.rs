@@ -74,7 +74,6 @@ const CUES: &[Cue] = &[
 
 /// The family.
 pub(super) const DETECTOR: Detector = Detector {
-    family: Family::Traces,
     cues: CUES,
     plausible: |_, _| true,
     names: |_| false,

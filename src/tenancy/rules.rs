@@ -2,7 +2,7 @@
 //! Rules say what is written; whether a tool may be used is decided in
 //! `visibility` alone.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ use crate::config::{
     Audit, AuditedMethods, Config, NameRule, NameRules, Pattern, Rule, RuleSet, Sanitize, Tenant,
     TenantLimits,
 };
-use crate::ids::{Role, TenantId, UpstreamId};
+use crate::ids::{Role, Scope, TenantId, UpstreamId};
 
 /// The tenants of one configuration.
 #[derive(Debug, Default)]
@@ -21,10 +21,17 @@ pub struct Tenants {
 impl Tenants {
     /// Makes the rules of a configuration ready.
     pub fn new(config: &Config) -> Self {
+        let server = &config.authorization_server;
+        let broader = server.implied_scopes.keys();
+        let implied: Arc<Implied> = Arc::new(
+            broader
+                .map(|scope| (scope.clone(), server.implied_by(scope)))
+                .collect(),
+        );
         let by_id = config
             .tenants
             .iter()
-            .map(|(id, tenant)| (id.clone(), Arc::new(TenantRules::new(id, tenant))))
+            .map(|(id, tenant)| (id.clone(), Arc::new(TenantRules::new(id, tenant, &implied))))
             .collect();
         Self { by_id }
     }
@@ -55,10 +62,14 @@ pub struct TenantRules {
     audit: Audit,
     audit_methods: AuditedMethods,
     hide_without_scopes: bool,
+    implied: Arc<Implied>,
 }
 
+/// Broader scopes, each with all that it stands for.
+type Implied = HashMap<Scope, BTreeSet<Scope>>;
+
 impl TenantRules {
-    fn new(id: &TenantId, tenant: &Tenant) -> Self {
+    fn new(id: &TenantId, tenant: &Tenant, implied: &Arc<Implied>) -> Self {
         let roles = tenant
             .roles
             .iter()
@@ -77,7 +88,17 @@ impl TenantRules {
             audit: tenant.audit,
             audit_methods: tenant.audit_methods,
             hide_without_scopes: tenant.hide_without_scopes,
+            implied: Arc::clone(implied),
         }
+    }
+
+    /// Whether a token with these scopes has this one: by itself, or by a broader one.
+    pub fn has_scope(&self, held: &BTreeSet<Scope>, scope: &Scope) -> bool {
+        held.contains(scope)
+            || held.iter().any(|broader| {
+                let implied = self.implied.get(broader);
+                implied.is_some_and(|implied| implied.contains(scope))
+            })
     }
 
     /// The tenant.

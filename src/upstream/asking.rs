@@ -132,8 +132,10 @@ pub(super) fn take<'a>(
         _hold: asks.patience.hold(),
         asks,
     };
+    let own = request.id.json().string();
     let event = UpstreamEvent::Request(ServerRequest {
         method,
+        id: own.map(|id| id.into_owned().into_boxed_str()),
         params,
         reply,
     });

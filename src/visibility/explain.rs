@@ -132,7 +132,7 @@ pub fn explain(
     let needed = tool
         .map(|tool| tool.rule.scopes.clone())
         .unwrap_or_default();
-    let missing = scopes.map_or_else(Vec::new, |held| lacking(&needed, held));
+    let missing = scopes.map_or_else(Vec::new, |held| lacking(tenant, &needed, held));
     let allowed = matches!(said, Verdict::Allowed(_));
     let visible =
         tool.is_some() && allowed && (missing.is_empty() || !tenant.hide_without_scopes());

@@ -215,13 +215,21 @@ fn permitted(
 
 /// The scopes that a call of the tool needs and the caller's token lacks.
 pub fn missing_scopes(caller: &TenantContext, tool: &Visible<Tool>) -> Vec<Scope> {
-    lacking(&tool.rule.scopes, caller.principal().scopes())
+    lacking(
+        caller.rules(),
+        &tool.rule.scopes,
+        caller.principal().scopes(),
+    )
 }
 
-pub(super) fn lacking(needed: &[Scope], held: &BTreeSet<Scope>) -> Vec<Scope> {
+pub(super) fn lacking(
+    tenant: &TenantRules,
+    needed: &[Scope],
+    held: &BTreeSet<Scope>,
+) -> Vec<Scope> {
     needed
         .iter()
-        .filter(|scope| !held.contains(*scope))
+        .filter(|scope| !tenant.has_scope(held, scope))
         .cloned()
         .collect()
 }

@@ -3,6 +3,8 @@
 //   node conformance_client.mjs CONTROL SERVER_URL
 const [control, url] = process.argv.slice(2);
 const scenario = process.env.MCP_CONFORMANCE_SCENARIO;
-const answer = await fetch(control, { method: 'POST', body: JSON.stringify({ url, scenario }) });
+const context = JSON.parse(process.env.MCP_CONFORMANCE_CONTEXT ?? 'null');
+const order = JSON.stringify({ url, scenario, context });
+const answer = await fetch(control, { method: 'POST', body: order });
 console.log(await answer.text());
 process.exit(answer.ok ? 0 : 1);

@@ -236,7 +236,7 @@ async fn the_provider_is_not_asked_before_the_person_has_said_yes() {
 async fn what_an_app_calls_itself_is_text_and_no_proof() {
     let gateway = setup()
         .await
-        .yaml(r#"authorization_server: { registration: { private_use_schemes: [cursor] } }"#)
+        .yaml("authorization_server: { registration: { private_use_schemes: [cursor] } }")
         .start()
         .await;
     let body = json!({

@@ -68,6 +68,34 @@ async fn a_modern_client_is_asked_and_its_retry_gets_the_result() {
 }
 
 #[tokio::test]
+async fn each_round_is_a_record_of_its_own_that_names_the_first() {
+    for upstream in both() {
+        let server = asking::server(upstream);
+        let gateway = over(&server, "").await;
+        let mut alice = gateway.user("alice@acme").able(Era::Modern, able()).await;
+        let first = call(&mut alice, "twice", json!({})).await;
+        let second = call(&mut alice, "twice", input(&first, "elicit")).await;
+        call(&mut alice, "twice", input(&second, "elicit")).await;
+        let mut records = gateway.audit(&["--tool", "twice"]);
+        records.reverse();
+        assert_eq!(records.len(), 3, "{upstream:?}: {records:?}");
+        assert!(records[0]["first_call_id"].is_null(), "{records:?}");
+        for (at, record) in records.iter().enumerate() {
+            assert_eq!(record["outcome"], "ok", "{record}");
+            if at > 0 {
+                assert_eq!(
+                    record["first_call_id"], records[0]["call_id"],
+                    "{upstream:?}"
+                );
+                assert_ne!(record["call_id"], records[0]["call_id"]);
+            }
+            let reason = record["reason"].as_str();
+            assert_eq!(reason, (at < 2).then_some("input required"), "{record}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn state_that_is_not_of_this_caller_and_request_is_refused() {
     for upstream in both() {
         let server = asking::server(upstream);

@@ -575,3 +575,61 @@ async fn scopes_cannot_be_widened_on_any_way() {
         "{challenge}"
     );
 }
+
+#[test]
+fn every_attack_of_the_table_names_a_test_that_exists() {
+    let root = env!("CARGO_MANIFEST_DIR");
+    let table = std::fs::read_to_string(format!("{root}/docs/security.md")).unwrap();
+    let named = regex::Regex::new(r"(?m)^\| (\d+) \|.*\| `(\w+)::(\w+)` \|$").unwrap();
+    let mut rows = 0;
+    for row in named.captures_iter(&table) {
+        rows += 1;
+        assert_eq!(row[1].parse::<usize>().unwrap(), rows);
+        let file = format!("{root}/tests/it/{}.rs", &row[2]);
+        let tests = std::fs::read_to_string(&file).unwrap();
+        let name = format!("fn {}(", &row[3]);
+        assert!(tests.contains(&name), "{file} has no {name}");
+    }
+    assert_eq!(
+        rows,
+        table.lines().filter(|line| line.starts_with("| ")).count() - 1
+    );
+    assert!(rows >= 60, "{rows}");
+}
+
+#[tokio::test]
+async fn a_broader_scope_stands_for_narrower_ones_and_a_step_up_loses_none() {
+    let gateway = local_setup()
+        .await
+        .yaml("authorization_server: { implied_scopes: { tools.all: [tools.some], tools.some: [echo.use] } }")
+        .start()
+        .await;
+    let call = async |tokens: &Value| {
+        let caller = gateway.anonymous().bearer(text(tokens, "access_token"));
+        let called = caller.modern().call("echo", json!({"text": "x"})).await;
+        let challenge = called.header("www-authenticate").unwrap_or_default();
+        (called.status.as_u16(), challenge.to_owned())
+    };
+    let asked = async |scope: &str| {
+        let ask = desk(&gateway).with("scope", scope);
+        let code = code(&ask, "alice@acme.test").await;
+        body(&post(&gateway, "/oauth/token", &exchange("desk", &code)).await)
+    };
+    let broad = asked("mcp tools.all").await;
+    assert_eq!(broad["scope"], "mcp tools.all");
+    assert_eq!(call(&broad).await.0, 200);
+    // A refresh may ask for what the broader one stands for, and for no more than that.
+    let token = text(&broad, "refresh_token");
+    let narrow = refresh(&gateway, "desk", token, &[("scope", "mcp echo.use")]).await;
+    let narrow = body(&narrow);
+    assert_eq!(narrow["scope"], "mcp echo.use");
+    assert_eq!(call(&narrow).await.0, 200);
+    let some = asked("mcp tools.some").await;
+    let token = text(&some, "refresh_token");
+    let wide = refresh(&gateway, "desk", token, &[("scope", "tools.all")]).await;
+    assert_eq!(refusal(&wide), (400, "invalid_scope".to_owned()));
+    // What the token has is asked for again with what it lacks.
+    let (status, challenge) = call(&asked("mcp").await).await;
+    assert_eq!(status, 403);
+    assert!(challenge.contains("scope=\"echo.use mcp\""), "{challenge}");
+}

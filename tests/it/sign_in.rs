@@ -168,6 +168,23 @@ async fn scopes_that_change_things_are_asked_for_by_tool_and_can_be_left_out() {
 }
 
 #[tokio::test]
+async fn staying_signed_in_is_granted_without_a_further_question() {
+    let gateway = local().await;
+    let ask = desk(&gateway).with("scope", "mcp offline_access");
+    let browser = Browser::new();
+    let text = browser.open(&ask).await.text();
+    assert!(
+        text.contains("Stay signed in until you take this back"),
+        "{text}"
+    );
+    let out = browser.connect(&ask, "alice@acme.test").await;
+    assert!(is_out(&out), "{out:?}");
+    let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
+    assert_eq!(tokens["scope"], "mcp offline_access");
+    assert_eq!(refresh(&gateway, "desk", &tokens).await.status, 200);
+}
+
+#[tokio::test]
 async fn who_is_signed_in_says_yes_without_a_password_and_can_be_somebody_else() {
     let gateway = local().await;
     let browser = Browser::new();

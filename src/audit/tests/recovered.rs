@@ -44,6 +44,7 @@ async fn closed(database: &TestDatabase) -> i64 {
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "one story")]
 async fn the_calls_of_a_replica_that_is_gone_are_closed_once_and_nobody_else_s() {
     let database = database().await;
     let store = &database.store;

@@ -85,7 +85,8 @@ fn verifier(options: &Options, config: &crate::config::Config) -> anyhow::Result
         let text = std::fs::read_to_string(file).with_context(|| file.display().to_string())?;
         let set: serde_json::Value =
             serde_json::from_str(&text).with_context(|| file.display().to_string())?;
-        all.extend(set["keys"].as_array().cloned().unwrap_or_default());
+        let keys = set.get("keys").and_then(serde_json::Value::as_array);
+        all.extend(keys.cloned().unwrap_or_default());
     }
     Ok(Verifier::parse(
         &serde_json::json!({ "keys": all }).to_string(),

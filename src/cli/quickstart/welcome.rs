@@ -37,7 +37,7 @@ pub(super) fn print(data: &Data, listening: &Listeners) {
 /// What to paste, per client. Each opens a browser: approve, sign in, done.
 fn clients(base: &str) {
     println!("\nConnect one of these; a browser opens, you approve and sign in as one of them:\n");
-    println!("  Codex        codex mcp add toolgate --url {base}/mcp && codex mcp login toolgate");
+    println!("  Codex        codex mcp add toolgate --url {base}/mcp");
     println!(
         "  Claude Code  claude mcp add --transport http toolgate {base}/mcp && claude mcp login toolgate"
     );

@@ -304,6 +304,14 @@ const WRONG_RULES: &[(&str, &str)] = &[
         "tenants.acme.sanitize.max_answer: is 0",
     ),
     (
+        "tenants: { acme: { sanitize: { labels: { emial: mask } } } }",
+        "tenants.acme.sanitize.labels.emial: names `emial`, which nothing is labelled",
+    ),
+    (
+        "tenants: { acme: { sanitize: { allow: { fields: [{ pointer: /a, labels: [credit_cart] }] } } } }",
+        "tenants.acme.sanitize.allow.fields[0].labels[0]: names `credit_cart`, which nothing is labelled",
+    ),
+    (
         "tenants: { acme: { tools: { deny: ['/crm/'] } } }",
         "tenants.acme.tools.deny[0]: can match no tool",
     ),

@@ -120,7 +120,7 @@ fn an_unknown_key_names_the_nearest() {
         ),
         (
             "streams: {quux: 1}",
-            "streams.quux: unknown key; known here: `per_user` and `total`",
+            "streams.quux: unknown key; known here: `per_user`, `total` and `input`",
         ),
     ] {
         assert_eq!(faults(yaml), [fault], "{yaml}");

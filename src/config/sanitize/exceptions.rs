@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::super::Pattern;
 use super::super::check::Check;
+use super::labels;
 
 /// `tenants.*.sanitize.allow`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -36,7 +37,7 @@ pub struct SanitizeException {
 const MOST: usize = 256;
 
 impl SanitizeExceptions {
-    pub(super) fn validate(&self, check: &mut Check<'_>) {
+    pub(super) fn validate(&self, own: &[&str], check: &mut Check<'_>) {
         check.each("domains", &self.domains, |domain, check| {
             let formed = !domain.is_empty()
                 && !domain.starts_with('.')
@@ -63,6 +64,9 @@ impl SanitizeExceptions {
                     );
                 });
             }
+            check.each("labels", &field.labels, |label, check| {
+                labels::validate(label, own, check);
+            });
         });
         for (key, count) in [
             ("domains", self.domains.len()),

@@ -12,7 +12,7 @@ use super::{fail_goal, problems};
 use crate::http::pages::{AccountPage, App, Forms, Link, Moment, name, onward, page};
 use crate::oauth::account::{self, Connected};
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{RedirectKind, StepFault};
+use crate::oauth::{Event, RedirectKind, StepFault};
 
 /// `GET /account`
 pub(in crate::http) async fn get(visit: Visit, RawQuery(query): RawQuery) -> Response {
@@ -114,6 +114,8 @@ pub(in crate::http) async fn sign_out(Posted { visit, form }: Posted) -> Respons
     let ended = async {
         if let Some(signed_in) = acting(&visit, &form).await? {
             sign_ins::close(&visit.site(), signed_in.id).await?;
+            let subject = signed_in.person.own_subject();
+            visit.record(vec![Event::SignedOut { subject }]).await?;
         }
         Ok::<_, StepFault>(())
     };

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::flow::{Browser, Flow, Goal, Step};
-use super::proceed::{self, Case};
+use super::proceed::{self, ALWAYS, Case};
 use super::visit::{Form, Posted, Visit};
 use super::ways::Ways;
 use super::{fail, login, problems};
@@ -15,7 +15,7 @@ use crate::http::pages::{ClientView, ConsentPage, Forms, Target, name, page};
 use crate::ids::{Scope, TenantId};
 use crate::oauth::federation::Asking;
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{AuthorizationRequest, BASE_SCOPE, Event, Refusal, StepFault};
+use crate::oauth::{AuthorizationRequest, Event, Refusal, StepFault};
 
 /// Asks whether an app may act for a person. `signed_in` is who, where a further
 /// sign-in is not needed once it is approved.
@@ -137,7 +137,7 @@ async fn chosen(
     if let Some(tenant) = tenant {
         let asked = case.request.scopes.iter();
         let kept = asked.filter(|scope| {
-            scope.as_str() == BASE_SCOPE || form.all("scope").any(|kept| kept == scope.as_str())
+            ALWAYS.contains(&scope.as_str()) || form.all("scope").any(|kept| kept == scope.as_str())
         });
         let kept: Vec<Scope> = kept.cloned().collect();
         case = case.with_scopes(kept).within(tenant);
@@ -153,10 +153,9 @@ async fn denied(
     signed_in: Option<&SignedIn>,
 ) -> Result<Response, StepFault> {
     visit
-        .record(vec![Event::Refused {
+        .record(vec![Event::Denied {
             subject: signed_in.map(|signed_in| signed_in.person.own_subject()),
-            client: Some(request.client.id.clone()),
-            reason: "denied",
+            client: request.client.id.clone(),
         }])
         .await?;
     Err(Refusal::AccessDenied("the person said no").into())

@@ -308,6 +308,7 @@ pub(super) async fn arrived(
     visit
         .record(vec![Event::SignedIn {
             subject: person.own_subject(),
+            tenant: only_tenant(&person),
             client: client(&goal),
         }])
         .await?;
@@ -347,6 +348,13 @@ fn tenant(goal: &Goal) -> Option<&crate::ids::TenantId> {
     match goal {
         Goal::App(request) => request.resource.tenant.as_ref(),
         Goal::Account => None,
+    }
+}
+
+fn only_tenant(person: &Person) -> Option<crate::ids::TenantId> {
+    match person.memberships.as_slice() {
+        [only] => Some(only.tenant.clone()),
+        _ => None,
     }
 }
 

@@ -11,7 +11,9 @@ use super::{consent, login};
 use crate::http::pages::{ChoosePage, Forms, Offer, ScopeView, name, onward, page};
 use crate::ids::{Role, Scope, TenantId};
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{Approval, AuthorizationRequest, BASE_SCOPE, Event, Refusal, StepFault, grants};
+use crate::oauth::{
+    Approval, AuthorizationRequest, BASE_SCOPE, Event, OFFLINE_ACCESS, Refusal, StepFault, grants,
+};
 use crate::visibility;
 
 /// A request and what is known of its answer.
@@ -47,6 +49,9 @@ impl Case {
         self
     }
 }
+
+/// Scopes that belong to no tool: there is nothing to ask about them.
+pub(super) const ALWAYS: [&str; 2] = [BASE_SCOPE, OFFLINE_ACCESS];
 
 /// What the scopes of a request come to for a person in a tenant.
 #[derive(Default)]
@@ -178,13 +183,14 @@ fn reach(visit: &Visit, asked: &[Scope], tenant: &TenantId, roles: &[Role]) -> R
     let tools = known.map(|known| visibility::reachable(&known, roles, &view));
     let tools = tools.unwrap_or_default();
     for scope in asked {
-        if scope.as_str() == BASE_SCOPE {
+        if ALWAYS.contains(&scope.as_str()) {
             reach.scopes.push(scope.clone());
             continue;
         }
+        let implied = visit.snapshot.oauth.server.implied_by(scope);
         let opened: Vec<_> = tools
             .iter()
-            .filter(|tool| tool.rule.scopes.contains(scope))
+            .filter(|tool| tool.rule.scopes.iter().any(|one| implied.contains(one)))
             .collect();
         if opened.is_empty() {
             reach.narrowed.push(visit.scope(scope.as_str()));

@@ -82,8 +82,9 @@ impl Asked {
         self.visit.site().authenticate(&presented).await
     }
 
-    /// The answer to a fault.
-    pub(super) fn fail(&self, why: &TokenFault) -> Response {
+    /// The answer to a fault of the endpoint of this name.
+    pub(super) fn fail(&self, endpoint: &'static str, why: &TokenFault) -> Response {
+        self.visit.count_token_fault(endpoint, why);
         fault(why, &self.visit.headers)
     }
 }

@@ -19,27 +19,32 @@ pub(in crate::http) async fn post(visit: Visit, request: Request) -> Response {
     if request.headers().contains_key(header::CONTENT_TYPE)
         && !has_type(request.headers(), "application/json")
     {
-        return fail(&RegistrationFault::Metadata(
-            "the body must be application/json",
-        ));
+        return fail(
+            &visit,
+            &RegistrationFault::Metadata("the body must be application/json"),
+        );
     }
     let Ok(body) = to_bytes(request.into_body(), MAX_DOCUMENT).await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let Ok(metadata) = serde_json::from_slice::<Value>(&body) else {
-        return fail(&RegistrationFault::Metadata("the body is not JSON"));
+        return fail(&visit, &RegistrationFault::Metadata("the body is not JSON"));
     };
     let registered = match visit.site().register(&metadata).await {
         Ok(registered) => registered,
-        Err(fault) => return fail(&fault),
+        Err(fault) => return fail(&visit, &fault),
     };
     match visit.record(registered.events).await {
         Ok(()) => answer(StatusCode::CREATED, registered.document.expose().clone()),
-        Err(_) => fail(&RegistrationFault::Busy(std::time::Duration::from_secs(2))),
+        Err(_) => fail(
+            &visit,
+            &RegistrationFault::Busy(std::time::Duration::from_secs(2)),
+        ),
     }
 }
 
-fn fail(fault: &RegistrationFault) -> Response {
+fn fail(visit: &Visit, fault: &RegistrationFault) -> Response {
+    visit.count_registration_fault(fault);
     let status = match fault {
         RegistrationFault::Closed => StatusCode::FORBIDDEN,
         RegistrationFault::Redirect(..)

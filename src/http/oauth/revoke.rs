@@ -15,9 +15,9 @@ pub(in crate::http) async fn post(asked: Asked) -> Response {
     match outcome {
         Ok(events) => match asked.visit.record(events).await {
             Ok(()) => answer(StatusCode::OK, "{}".to_owned()),
-            Err(_) => asked.fail(&TokenFault::Unavailable),
+            Err(_) => asked.fail("revoke", &TokenFault::Unavailable),
         },
-        Err(fault) => asked.fail(&fault),
+        Err(fault) => asked.fail("revoke", &fault),
     }
 }
 
@@ -35,6 +35,6 @@ pub(in crate::http) async fn introspect(asked: Asked) -> Response {
     };
     match outcome {
         Ok(document) => answer(StatusCode::OK, document),
-        Err(fault) => asked.fail(&fault),
+        Err(fault) => asked.fail("introspect", &fault),
     }
 }

@@ -19,11 +19,11 @@ pub(in crate::http) async fn post(asked: Asked) -> Response {
     };
     // What happened is on record before anybody is told.
     if asked.visit.record(events).await.is_err() {
-        return asked.fail(&TokenFault::Unavailable);
+        return asked.fail("token", &TokenFault::Unavailable);
     }
     match result {
         Ok(tokens) => answer(StatusCode::OK, body(&tokens)),
-        Err(fault) => asked.fail(&fault),
+        Err(fault) => asked.fail("token", &fault),
     }
 }
 

@@ -5,7 +5,9 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::Frame;
-use crate::oauth::{AuthorizationRequest, BASE_SCOPE, ClientFacts, ClientKind, RedirectKind};
+use crate::oauth::{
+    AuthorizationRequest, BASE_SCOPE, ClientFacts, ClientKind, OFFLINE_ACCESS, RedirectKind,
+};
 use crate::sanitize::shown;
 
 /// Longest name of an app or a person that is shown, in drawn characters.
@@ -208,6 +210,8 @@ impl ScopeView {
             shown(words, 200)
         } else if scope == BASE_SCOPE {
             "See and use the tools that your organisation gives you".to_owned()
+        } else if scope == OFFLINE_ACCESS {
+            "Stay signed in until you take this back".to_owned()
         } else {
             format!("Use tools that need “{name}”")
         };
@@ -216,7 +220,7 @@ impl ScopeView {
 
     /// Whether the words leave the scope's own name out.
     pub(in crate::http) fn shows_name(&self) -> bool {
-        self.name != BASE_SCOPE && !self.words.contains(&self.name)
+        !matches!(&*self.name, BASE_SCOPE | OFFLINE_ACCESS) && !self.words.contains(&self.name)
     }
 }
 

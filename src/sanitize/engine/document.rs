@@ -133,7 +133,7 @@ impl<'a> Document<'a> {
         if policy.has_patterns() {
             candidates.look_everywhere();
         }
-        let blocks = level == 0 && has_blocks(text);
+        let blocks = level == 0 && (ground == Ground::Messages || has_blocks(text));
         if candidates.is_empty() && !blocks {
             return None;
         }
@@ -141,7 +141,7 @@ impl<'a> Document<'a> {
             spare_identifiers: ground == Ground::Answer,
         };
         let leaves = Leaves::of(text, walk);
-        let joined = Joined::find(engine, text, &leaves, &candidates);
+        let joined = Joined::find(engine, text, &leaves, &candidates, policy);
         if candidates.is_empty() && joined.is_empty() {
             return None;
         }

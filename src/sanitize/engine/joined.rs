@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::{Context, Engine, Hit, Instead, Place, View};
 use crate::sanitize::detect::{Certainty, Family};
+use crate::sanitize::edits::Policy;
 use crate::sanitize::escapes::decode;
 use crate::sanitize::leaves::{Leaf, Leaves};
 use crate::sanitize::prefilter::Candidates;
@@ -50,6 +51,7 @@ impl Joined {
         text: &str,
         leaves: &Leaves,
         candidates: &Candidates,
+        policy: Policy<'_>,
     ) -> Self {
         let mut joined = Self::default();
         for run in leaves.runs(text) {
@@ -60,15 +62,15 @@ impl Joined {
                 .collect();
             let hit = members.iter().any(|(_, leaf)| candidates.any_in(&leaf.raw));
             if hit || seams_hit(engine, text, &members) {
-                joined.add(engine, &Run::of(text, &members, run.blocks));
+                joined.add(engine, &Run::of(text, &members, run.blocks), policy);
             }
         }
         joined
     }
 
-    fn add(&mut self, engine: &Engine, run: &Run) {
-        let own = run.own_hits(engine);
-        for hit in engine.detect(&run.text, JOINED, &run.seams) {
+    fn add(&mut self, engine: &Engine, run: &Run, policy: Policy<'_>) {
+        let own = run.own_hits(engine, policy);
+        for hit in found(engine, &run.text, &run.seams, policy) {
             if !run.accepts(&hit, &own) {
                 continue;
             }
@@ -90,13 +92,18 @@ impl Joined {
     }
 }
 
-/// What several texts are together.
-const JOINED: Context<'_> = Context {
-    place: Place::Text,
-    key: None,
-    domains: &[],
-    pointer: &String::new,
-};
+/// What several texts have together, the tenant's own kinds included.
+fn found(engine: &Engine, text: &str, seams: &[usize], policy: Policy<'_>) -> Vec<Hit> {
+    let context = Context {
+        place: Place::Text,
+        key: None,
+        domains: policy.domains(),
+        pointer: &String::new,
+    };
+    let mut hits = engine.detect(text, context, seams);
+    policy.custom(text, &mut hits);
+    hits
+}
 
 /// Whether a cue spans a seam: looks at both sides of each alone.
 fn seams_hit(engine: &Engine, text: &str, members: &[(u32, &Leaf)]) -> bool {
@@ -137,11 +144,11 @@ impl Run {
     }
 
     /// What the blocks have each alone, in offsets of the joined text.
-    fn own_hits(&self, engine: &Engine) -> Vec<Hit> {
+    fn own_hits(&self, engine: &Engine, policy: Policy<'_>) -> Vec<Hit> {
         let mut own = Vec::new();
         for (_, part) in &self.parts {
             let text = self.text.get(part.clone()).unwrap_or_default();
-            for hit in engine.detect(text, JOINED, &[]) {
+            for hit in found(engine, text, &[], policy) {
                 let range = hit.range.start + part.start..hit.range.end + part.start;
                 own.push(hit.part(range, 1));
             }

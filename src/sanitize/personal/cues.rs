@@ -8,6 +8,8 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use super::kinds;
+
 /// What a word stands for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Cue {
@@ -15,6 +17,8 @@ pub(super) struct Cue {
     labels: Vec<&'static str>,
     /// Any kind of these groups.
     groups: u8,
+    /// All of both, as bits ([`kinds::set`]).
+    kinds: u128,
 }
 
 /// Numbers by which a state knows a person.
@@ -25,8 +29,9 @@ pub(super) const TAX: u8 = 2;
 pub(super) const HEALTH: u8 = 4;
 
 impl Cue {
-    pub(super) fn names(&self, label: &str, groups: u8) -> bool {
-        self.groups & groups != 0 || self.is(label)
+    /// The kinds that it names, as bits of their places in the table.
+    pub(super) fn kinds(&self) -> u128 {
+        self.kinds
     }
 
     pub(super) fn is(&self, label: &str) -> bool {
@@ -60,12 +65,17 @@ static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
             let cue = rows.entry(word).or_insert(Cue {
                 labels: Vec::new(),
                 groups: 0,
+                kinds: 0,
             });
             cue.groups |= groups;
             if !label.is_empty() {
                 cue.labels.push(label);
             }
         }
+    }
+    for cue in rows.values_mut() {
+        cue.kinds =
+            kinds::set(|kind| cue.groups & kind.groups != 0 || cue.labels.contains(&kind.label));
     }
     Automaton {
         search: AhoCorasick::builder()
@@ -75,6 +85,26 @@ static AUTOMATON: LazyLock<Automaton> = LazyLock::new(|| {
         cues: rows.into_values().collect(),
     }
 });
+
+/// The words and phrases for numbers of persons and accounts.
+pub(super) fn phrases() -> impl Iterator<Item = &'static str> {
+    const NOT: &[&str] = &[
+        "other",
+        "version",
+        "email",
+        "ip_address",
+        "mac_address",
+        "person",
+        "address",
+        "date_of_birth",
+        "crypto_wallet",
+    ];
+    WORDS
+        .lines()
+        .filter_map(row)
+        .filter(|(label, ..)| !NOT.contains(label))
+        .flat_map(|(.., words)| words.split(", "))
+}
 
 /// Label, groups and words of a line.
 fn row(line: &'static str) -> Option<(&'static str, u8, &'static str)> {

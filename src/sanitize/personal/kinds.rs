@@ -1,6 +1,8 @@
 //! The kinds of numbers that stand for a person or an account: how long they are,
 //! what they must fulfil, and how one that no word names must be written.
 
+use std::sync::LazyLock;
+
 use super::cards;
 use super::checks::luhn;
 use super::cues::{HEALTH, NATIONAL, TAX};
@@ -191,6 +193,51 @@ pub(super) const KINDS: &[Kind] = &[
     cued("health_insurance", HEALTH, (6, 15), n::many_digits),
     cued("bank_account", 0, (5, 18), n::all_digits),
 ];
+
+/// The kinds of a length, as bits of their places in the table.
+pub(super) fn of_length(len: usize) -> u128 {
+    static LENGTHS: LazyLock<Vec<u128>> = LazyLock::new(|| {
+        (0..=LONGEST)
+            .map(|len| set(|kind| kind.has_length(len)))
+            .collect()
+    });
+    LENGTHS.get(len).copied().unwrap_or(0)
+}
+
+/// The longest of any kind.
+const LONGEST: usize = 40;
+
+/// The kinds that may stand without a word, as bits.
+pub(super) const ALONE: u128 = {
+    let mut set = 0;
+    let mut rest: &[Kind] = KINDS;
+    let mut bit = 1;
+    while let [kind, tail @ ..] = rest {
+        if !matches!(kind.alone, Alone::Never) {
+            set |= bit;
+        }
+        bit <<= 1;
+        rest = tail;
+    }
+    set
+};
+
+/// The kinds for which something holds, as bits.
+pub(super) fn set(holds: impl Fn(&Kind) -> bool) -> u128 {
+    KINDS
+        .iter()
+        .rev()
+        .fold(0, |set, kind| set << 1 | u128::from(holds(kind)))
+}
+
+/// The kinds of a set with their numbers, in the table's order.
+pub(super) fn listed(mut set: u128) -> impl Iterator<Item = (u32, &'static Kind)> {
+    std::iter::from_fn(move || {
+        let number = (set != 0).then(|| set.trailing_zeros())?;
+        set &= set - 1;
+        Some((number, KINDS.get(number as usize)?))
+    })
+}
 
 fn is_luhn(body: &[u8]) -> bool {
     let digits: Vec<u8> = body.iter().map(|b| b.wrapping_sub(b'0')).collect();

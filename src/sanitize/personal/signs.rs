@@ -3,6 +3,7 @@
 
 use super::cards;
 use super::checks::luhn;
+use super::named;
 use crate::sanitize::detect::{Cue, Sign};
 
 /// Fewest digits of a run that is looked at without a word beside it.
@@ -22,7 +23,7 @@ pub(super) const SIGNS: &[Cue] = &[
     Cue::Word("wallet"), Cue::Word("bitcoin"), Cue::Word("passport"), Cue::Word("nino"), Cue::Word("insurance"), Cue::Word("fiscal"),
     Cue::Word("pan "), Cue::Word("\"pan\""), Cue::Word("_pan"), Cue::Word("pan_"), Cue::Word("permanent"), Cue::Word("birth"), Cue::Word("dob"), Cue::Word("born"),
     Cue::Word("geb"), Cue::Word("naiss"), Cue::Word("nasci"), Cue::Word("nacim"), Cue::Word("licen"), Cue::Word("hetu"), Cue::Word("nric"), Cue::Word("hkid"), Cue::Word("curp"), Cue::Word("cuenta"),
-    Cue::Word("phone"), Cue::Word("mobile"), Cue::Word("telef"), Cue::Word("fax"), Cue::Word("sort code"), Cue::Word("sort_code"), Cue::Word("sortcode"), Cue::Word("mac"), Cue::Word("ether"), Cue::Word("dni"), Cue::Word("nif"), Cue::Word("nie"),
+    Cue::Word("phone"), Cue::Word("mobile"), Cue::Word("telef"), Cue::Word("fax"), Cue::Word("sort code"), Cue::Word("sort_code"), Cue::Word("sortcode"), Cue::Word("mac "), Cue::Word("mac:"), Cue::Word("mac_"), Cue::Word("mac\""), Cue::Word("macaddr"), Cue::Word("hwaddr"), Cue::Word("bssid"), Cue::Word("ether"), Cue::Word("dni"), Cue::Word("nif"), Cue::Word("nie"),
     Cue::Word("patient"), Cue::Word("record"), Cue::Word("steuer"), Cue::Word("tax"), Cue::Word("account"), Cue::Word("konto"), Cue::Word("card"), Cue::Word("carte"), Cue::Word("tarjeta"), Cue::Word("kart"),
     // Names and places, by their fields.
     Cue::Word("first"), Cue::Word("last"), Cue::Word("surname"), Cue::Word("full"), Cue::Word("given"), Cue::Word("family"), Cue::Word("middle"), Cue::Word("maiden"), Cue::Word("holder"), Cue::Word("vorname"), Cue::Word("nachname"),
@@ -56,17 +57,19 @@ pub(super) fn is_plausible(bytes: &[u8], sign: Sign) -> bool {
 
 /// Letters or digits before `@` and a point in what follows it.
 fn at_sign(head: &[u8], tail: &[u8]) -> bool {
-    let name = tail
+    let len = tail
         .iter()
         .take(64)
-        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-') || !b.is_ascii());
-    let letters_behind_point = name.fold((false, false), |(point, letters), b| match b {
-        b'.' => (true, false),
-        b => (point, letters || point && !b.is_ascii_digit()),
-    });
+        .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-') || !b.is_ascii())
+        .count();
+    // A full stop may end the sentence.
+    let name = tail.get(..len).unwrap_or_default();
+    let letter_behind_point = name
+        .windows(2)
+        .any(|pair| matches!(pair, [b'.', b] if b.is_ascii_alphabetic() || !b.is_ascii()));
     head.last()
         .is_some_and(|b| !b.is_ascii_whitespace() && *b != b'"')
-        && letters_behind_point == (true, true)
+        && letter_behind_point
 }
 
 fn version_6(head: &[u8], tail: &[u8]) -> bool {
@@ -96,7 +99,7 @@ fn digits(head: &[u8], run: &[u8], tail: &[u8]) -> bool {
         return !is_date(run);
     }
     if solid {
-        return stands_alone(run);
+        return stands_alone(run) || named::by_word(head) && (8..=19).contains(&run.len());
     }
     let points = run.iter().filter(|b| **b == b'.').count();
     let others = run.iter().any(|b| !b.is_ascii_digit() && *b != b'.');
@@ -107,7 +110,7 @@ fn digits(head: &[u8], run: &[u8], tail: &[u8]) -> bool {
 fn stands_alone(run: &[u8]) -> bool {
     let values: Vec<u8> = run.iter().map(|b| b.wrapping_sub(b'0')).collect();
     match run.len() {
-        15 | 16 => cards::may_be(run) && luhn(&values),
+        14..=16 => cards::may_be(run) && luhn(&values),
         17 | 18 => true,
         _ => false,
     }

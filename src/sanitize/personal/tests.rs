@@ -160,3 +160,19 @@ fn columns_tell_what_is_below_them() {
         ["us_ssn"]
     );
 }
+
+#[test]
+fn every_label_of_a_kind_can_be_configured() {
+    for kind in kinds::KINDS {
+        let known = crate::config::labels().any(|label| label == kind.label);
+        assert!(known, "{}", kind.label);
+    }
+}
+
+#[test]
+fn a_long_row_of_short_groups_is_walked_once() {
+    let row = "4 1 ".repeat(1 << 14);
+    let start = std::time::Instant::now();
+    assert!(found_in(&row, None, Place::Text).is_empty());
+    assert!(start.elapsed() < std::time::Duration::from_secs(5));
+}

@@ -239,6 +239,38 @@ fn a_secret_split_over_blocks_is_gone() {
 }
 
 #[test]
+fn what_a_tenants_own_pattern_finds_is_found_over_blocks() {
+    let rules: Sanitize = serde_json::from_value(serde_json::json!({
+        "patterns": [{"label": "employee_id", "pattern": r"EMP-\d{6}"}]
+    }))
+    .unwrap();
+    let text =
+        r#"{"content":[{"type":"text","text":"badge EMP-12"},{"type":"text","text":"3456 left"}]}"#;
+    let clean = Sanitizer::new()
+        .result(Untrusted::new(json(text)), &rules)
+        .unwrap();
+    let out = clean.json().as_str();
+    assert!(!out.contains("EMP-12") && !out.contains("3456"), "{out}");
+    assert!(out.contains("badge [REDACTED:employee_id]"), "{out}");
+}
+
+#[test]
+fn an_answer_that_cleaning_made_unfit_is_told_from_one_that_never_fitted() {
+    let sanitizer = Sanitizer::new();
+    let outgrown = |accepts: &dyn Fn(&Json) -> bool| {
+        let text = r#"{"content":[],"structuredContent":{"card":4111111111111111}}"#;
+        sanitizer
+            .result_fitting(Untrusted::new(json(text)), &Sanitize::default(), accepts)
+            .unwrap()
+            .is_outgrown()
+    };
+    let number = |json: &Json| json.to_value().unwrap()["card"].is_number();
+    assert!(outgrown(&number));
+    assert!(!outgrown(&|_| false));
+    assert!(!outgrown(&|_| true));
+}
+
+#[test]
 fn a_secret_in_three_blocks_is_gone_and_neighbours_stay() {
     let token = &samples::formats()[0].secret;
     let block = |text: &str| format!(r#"{{"type":"text","text":{}}}"#, quoted(text));
@@ -578,7 +610,7 @@ fn a_long_text_is_cut_and_handed_on() {
         clean
             .json()
             .as_str()
-            .contains("of 528 characters are shown")
+            .contains("of 524 characters are shown")
     );
     let [rest] = clean.remainders() else {
         panic!("one text was cut")

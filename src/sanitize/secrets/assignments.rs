@@ -326,11 +326,16 @@ fn starts_line(text: &str, at: usize) -> bool {
         })
 }
 
+/// So far before a password its machine and login are looked for.
+const NETRC: usize = 512;
+
 /// Whether the name is a flag (`--password`) or stands behind `ENV`.
 fn is_flag(text: &str, at: usize) -> bool {
     let name = text.get(at..).unwrap_or_default();
     let head = text.get(..at).unwrap_or_default().trim_end_matches(' ');
-    let line = head.rsplit('\n').next().unwrap_or_default();
+    let near = head.floor_char_boundary(head.len().saturating_sub(NETRC));
+    let line = head.get(near..).unwrap_or_default();
+    let line = line.rsplit('\n').next().unwrap_or_default();
     name.starts_with("--")
         // `machine … login … password …` of a netrc file.
         || (line.contains("login ") && (line.contains("machine ") || line.starts_with("login ")))

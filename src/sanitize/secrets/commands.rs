@@ -6,7 +6,7 @@ use std::ops::Range;
 use super::judge;
 
 /// How far back the command itself may stand.
-const LINE: usize = 256;
+pub(super) const LINE: usize = 160;
 
 fn word(text: &str, at: usize) -> Range<usize> {
     let rest = text.get(at..).unwrap_or_default();

@@ -5,8 +5,10 @@
 
 mod matching;
 
+pub(super) use matching::Runs;
+
 /// Which bytes a run may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Of {
     Digit,
     Hex,
@@ -60,7 +62,7 @@ pub(super) struct Format {
 const GITHUB: usize = 36;
 
 /// Runs longer than this are no secret of any of these formats.
-const LONG: usize = 1024;
+pub(super) const LONG: usize = 1024;
 
 const fn prefix(label: &'static str, literal: &'static str, parts: &'static [Part]) -> Format {
     Format {
@@ -153,7 +155,7 @@ pub(super) const FORMATS: &[Format] = &[
     aws("ASIA"),
     aws("ABIA"),
     aws("ACCA"),
-    prefix("google_api_key", "AIzaSy", &[Part::Run(Of::Url, 33, 33)]),
+    prefix("google_api_key", "AIza", &[Part::Run(Of::Url, 35, 35)]),
     prefix("google_oauth_token", "1//0", URL_40),
     prefix(
         "google_oauth_secret",

@@ -89,7 +89,15 @@ impl Pem {
 /// Whether raw bytes at `eyJ` can be a token's: a header of some length. What
 /// decodes to any other JSON is none (a cursor), and most of those are shorter.
 pub(super) fn may_be_token(bytes: &[u8], at: usize) -> bool {
-    let header = run(bytes, at, LONG_PART, is_url_byte);
+    const LOOK: usize = 512;
+    let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+    if !starts_free(bytes, at) || before.is_some_and(|b| matches!(b, b'_' | b'-')) {
+        return false;
+    }
+    let header = run(bytes, at, LOOK, is_url_byte);
+    if header == LOOK {
+        return true;
+    }
     // Where an escape ends the run, what follows it may go on with it.
     match bytes.get(at + header) {
         Some(b'.') => header >= 12,

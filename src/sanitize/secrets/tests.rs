@@ -153,3 +153,11 @@ fn hostile_text_costs_no_more_than_its_length() {
         );
     }
 }
+
+#[test]
+fn every_label_of_a_format_can_be_configured() {
+    for format in FORMATS {
+        let known = crate::config::labels().any(|label| label == format.label);
+        assert!(known, "{}", format.label);
+    }
+}

@@ -276,7 +276,9 @@ async fn token(State(state): State<Arc<Served>>, headers: HeaderMap, text: Strin
         &aws_lc_rs::digest::SHA256,
         fields["code_verifier"].as_bytes(),
     );
-    assert_eq!(URL_SAFE_NO_PAD.encode(digest), challenge, "PKCE");
+    if URL_SAFE_NO_PAD.encode(digest) != challenge {
+        return body(400, &json!({"error": "invalid_grant"}));
+    }
     state.tokens(Some(&nonce))
 }
 

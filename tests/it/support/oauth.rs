@@ -13,6 +13,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
 use super::browser::{Ask, Browser, Page, VERIFIER};
+use super::sign_in::is_out;
 use super::{Gateway, Value, json};
 
 /// Posts a form to an endpoint.
@@ -63,7 +64,15 @@ pub(crate) async fn register(gateway: &Gateway, metadata: &Value) -> Page {
 
 /// Goes through the pages as a person and gives the code.
 pub(crate) async fn code(ask: &Ask, user: &str) -> String {
-    let out = Browser::new().connect(ask, user).await;
+    let browser = Browser::new();
+    let mut out = browser.connect(ask, user).await;
+    if !is_out(&out) {
+        // Scopes that change things, or several tenants: as the page offers it, in acme.
+        let in_acme = [("tenant", "acme")];
+        let tenant = out.body.contains("name=\"tenant\"");
+        let chosen = if tenant { &in_acme[..] } else { &[] };
+        out = browser.press(&out, "approve", chosen).await;
+    }
     out.sent("code")
         .unwrap_or_else(|| panic!("no code: {out:?}"))
 }
@@ -118,13 +127,17 @@ pub(crate) async fn status_at(gateway: &Gateway, path: &str, token: &str) -> u16
 
 /// What the tables of the authorization server hold, to compare before and after.
 pub(crate) fn state(gateway: &Gateway) -> String {
-    gateway.database().psql(
-        "SELECT (SELECT count(*) FROM oauth_clients) || ' clients, '
+    gateway
+        .database()
+        .psql(
+            "SELECT (SELECT count(*) FROM oauth_clients) || ' clients, '
              || (SELECT count(*) FROM oauth_grants) || ' grants, '
              || (SELECT coalesce(string_agg(generation || ':' || (code_used_at IS NOT NULL), ','
                   ORDER BY family_id), '') FROM oauth_families) || ' families, '
              || (SELECT count(*) FROM oauth_revocations) || ' revocations'",
-    )
+        )
+        .trim()
+        .to_owned()
 }
 
 /// What a path is answered with.
@@ -138,6 +151,7 @@ struct Answer {
 /// A web server of clients' documents, with a certificate of its own authority.
 #[derive(Debug)]
 pub(crate) struct Documents {
+    hosts: Vec<String>,
     address: SocketAddr,
     ca_file: std::path::PathBuf,
     answers: Arc<Mutex<HashMap<String, Answer>>>,
@@ -146,13 +160,19 @@ pub(crate) struct Documents {
     _folder: super::folder::Folder,
 }
 
-/// The hosts that it has.
+/// The host that it has by itself.
 pub(crate) const HOST: &str = "app.example.invalid";
 
 impl Documents {
-    /// Starts it.
+    /// Starts it as [`HOST`].
     pub(crate) async fn start() -> Self {
-        let cert = rcgen::generate_simple_self_signed([HOST.to_owned()]).unwrap();
+        Self::for_hosts(&[HOST]).await
+    }
+
+    /// Starts it as all of these; each has all documents.
+    pub(crate) async fn for_hosts(hosts: &[&str]) -> Self {
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        let cert = rcgen::generate_simple_self_signed(hosts.clone()).unwrap();
         let key = PrivatePkcs8KeyDer::from(cert.signing_key.serialize_der());
         let tls = ServerConfig::builder()
             .with_no_client_auth()
@@ -178,6 +198,7 @@ impl Documents {
             }
         });
         Self {
+            hosts,
             address,
             ca_file,
             answers,
@@ -189,10 +210,11 @@ impl Documents {
 
     /// The part of a configuration that leads here.
     pub(crate) fn config(&self) -> Value {
-        json!({"outgoing": {
-            "ca_file": self.ca_file,
-            "resolve": { format!("{HOST}:443"): self.address.to_string() },
-        }})
+        let mut resolve = json!({});
+        for host in &self.hosts {
+            resolve[format!("{host}:443")] = json!(self.address.to_string());
+        }
+        json!({"outgoing": { "ca_file": self.ca_file, "resolve": resolve }})
     }
 
     /// Puts a document at a path, and gives its URL.

@@ -6,22 +6,45 @@ use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use super::client::Caller;
-use super::process::run;
+use super::process::{free_port, run};
 
-/// Runs one recipe of `tests/clients` as this caller, for at most a minute.
+/// Runs one recipe of `tests/clients` as this caller, for at most one and a half minutes.
 /// Gives its `PASS …` or `FAIL …` line.
 pub(crate) async fn client(recipe: &str, caller: &Caller, environment: &[(&str, &str)]) -> String {
+    let mut command = recipe_of("run.sh", recipe, &caller.endpoint(), environment);
+    command.env("BEARER", caller.token());
+    verdict(recipe, command).await
+}
+
+/// Signs a person in with one real client, from nothing, and calls a tool. Gives its
+/// `PASS …` or `FAIL …` line.
+pub(crate) async fn sign_in(
+    client: &str,
+    endpoint: &str,
+    way: &str,
+    environment: &[(&str, &str)],
+) -> String {
+    let mut command = recipe_of("sign_in.sh", client, endpoint, environment);
+    command.arg(way);
+    verdict(client, command).await
+}
+
+/// A free port, as text.
+pub(crate) fn port() -> String {
+    free_port().to_string()
+}
+
+fn recipe_of(script: &str, recipe: &str, endpoint: &str, environment: &[(&str, &str)]) -> Command {
     installed();
     let mut command = Command::new("timeout");
+    command.arg("90").arg(recipes().join(script));
+    command.arg(recipe).arg(endpoint);
+    command.envs(environment.iter().copied());
+    command.stdin(Stdio::null());
     command
-        .arg("60")
-        .arg(recipes().join("run.sh"))
-        .arg(recipe)
-        .arg(caller.endpoint());
-    command
-        .env("BEARER", caller.token())
-        .envs(environment.iter().copied())
-        .stdin(Stdio::null());
+}
+
+async fn verdict(recipe: &str, mut command: Command) -> String {
     let output = tokio::task::spawn_blocking(move || command.output().unwrap())
         .await
         .unwrap();

@@ -168,6 +168,7 @@ impl Session {
             let name = params
                 .get("name")
                 .or_else(|| params.get("uri"))
+                .or_else(|| params.get("taskId"))
                 .and_then(Value::as_str);
             if let Some(name) = name.filter(|_| has_name(method)) {
                 headers.push(("mcp-name".to_owned(), header_value(name)));
@@ -337,7 +338,8 @@ fn client_info() -> Value {
 }
 
 fn has_name(method: &str) -> bool {
-    matches!(method, "tools/call" | "resources/read" | "prompts/get")
+    let of_task = method.starts_with("tasks/");
+    of_task || matches!(method, "tools/call" | "resources/read" | "prompts/get")
 }
 
 /// A value of `Mcp-Name` (MCP Streamable HTTP, Value Encoding).

@@ -59,7 +59,8 @@ pub(crate) async fn setup() -> Setup {
     Setup::new().yaml(&base.to_string()).over("up", upstream)
 }
 
-fn users() -> Value {
+/// Their passwords, names and tenants.
+pub(crate) fn users() -> Value {
     let cheap = Params::new(64, 1, 1, None).unwrap();
     let salt = SaltString::from_b64("c2FsdHNhbHRzYWx0").unwrap();
     let hash = Argon2::new(Algorithm::Argon2id, Version::V0x13, cheap)

@@ -26,7 +26,7 @@ pub(crate) struct Talking {
     thread: Option<JoinHandle<()>>,
 }
 
-/// One `tools/call` that is being answered.
+/// One `tools/call`, or a word about a task, that is being answered.
 pub(crate) struct Talk {
     shared: Arc<Shared>,
     stream: Option<TcpStream>,
@@ -161,7 +161,7 @@ impl Shared {
             if asked.http_method == "GET" {
                 return self.get(stream.into_inner(), &asked).await;
             }
-            if asked.method() == "tools/call" {
+            if asked.method() == "tools/call" || asked.method().starts_with("tasks/") {
                 let talk = Talk {
                     shared: Arc::clone(self),
                     stream: Some(stream.into_inner()),

@@ -174,7 +174,34 @@ pub(crate) fn check(version: &str, method: &str, answer: &Answer) {
         if message.get("id").is_some_and(Value::is_null) {
             continue;
         }
-        let held = checker.server(method, message);
+        // The extension of tasks has results that the core schema does not know.
+        if message["result"]["resultType"] == "task" {
+            continue;
+        }
+        let held = checker.server(method, &without_unknown_blocks(message));
         assert!(held.is_ok(), "{method}: {}", held.unwrap_err());
     }
+}
+
+/// The message without content of kinds that no revision has: what an upstream says
+/// in a form of tomorrow passes as it came.
+fn without_unknown_blocks(message: &Value) -> Value {
+    const KNOWN: [&str; 7] = [
+        "text",
+        "image",
+        "audio",
+        "resource",
+        "resource_link",
+        "tool_use",
+        "tool_result",
+    ];
+    let mut message = message.clone();
+    if let Some(Value::Array(blocks)) = message.pointer_mut("/result/content") {
+        blocks.retain(|block| {
+            block["type"]
+                .as_str()
+                .is_none_or(|kind| KNOWN.contains(&kind))
+        });
+    }
+    message
 }

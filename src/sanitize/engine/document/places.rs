@@ -14,6 +14,8 @@ pub(in crate::sanitize) enum Ground {
     Definition,
     /// A progress or log message.
     Event,
+    /// The words of several messages, as a list.
+    Messages,
     /// A caller's arguments.
     Arguments,
     /// JSON that stands in a string of this place.
@@ -45,7 +47,7 @@ impl Document<'_> {
         }
         match self.ground {
             Ground::Definition => Place::Description,
-            Ground::Event => Place::Log,
+            Ground::Event | Ground::Messages => Place::Log,
             Ground::Failure => Place::Error,
             Ground::Arguments => Place::Value,
             Ground::Inside(place) => place,

@@ -27,14 +27,19 @@ impl Format {
     /// Whether what follows the literal in raw bytes can be the secret's first
     /// part: a cheap look for the prefilter, which may err towards yes.
     pub(in crate::sanitize::secrets) fn may_start(&self, bytes: &[u8], at: usize) -> bool {
-        let Some(Part::Run(of, ..)) = self.parts.first() else {
+        let Some(Part::Run(of, min, _)) = self.parts.first() else {
             return true;
         };
+        if self.free && self.before.is_none() && !starts_free(bytes, at) {
+            return false;
+        }
         let from = at + self.literal.len();
         let look = bytes.get(from..).unwrap_or_default();
+        // An escape, an invisible character or the next block may go on with it.
         look.iter()
-            .take(4)
-            .all(|b| of.has(*b) || !b.is_ascii_graphic() || matches!(b, b'\\' | b'"'))
+            .take((*min).min(16))
+            .find(|b| !of.has(**b))
+            .is_none_or(|b| !b.is_ascii() || matches!(b, b'\\' | b'"'))
     }
 
     /// The secret whose literal stands at `at`. `seams` are offsets where blocks
@@ -44,6 +49,7 @@ impl Format {
         text: &str,
         at: usize,
         seams: &[usize],
+        runs: &mut Runs,
     ) -> Option<Range<usize>> {
         let bytes = text.as_bytes();
         let start = self.start(bytes, at)?;
@@ -60,7 +66,7 @@ impl Format {
                     .starts_with(literal.as_bytes())
                     .then_some(end + literal.len())?,
                 Part::Run(of, min, max) => {
-                    let len = run(bytes, end, *of, *max);
+                    let len = runs.len(bytes, end, *of, *max);
                     last = Some(*of);
                     (len >= *min).then_some(end + len)?
                 }
@@ -150,9 +156,29 @@ fn word_behind_seam(text: &str, range: Range<usize>, seams: &[usize]) -> Option<
         .then_some(seam)
 }
 
-fn run(bytes: &[u8], from: usize, of: Of, max: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    rest.iter().take(max).take_while(|b| of.has(**b)).count()
+/// Where runs end that were read: literals in one another's runs read them once.
+#[derive(Debug, Default)]
+pub(in crate::sanitize::secrets) struct Runs {
+    known: Vec<(Of, Range<usize>)>,
+}
+
+impl Runs {
+    /// How long the run is that begins at `from`, at most `max`.
+    fn len(&mut self, bytes: &[u8], from: usize, of: Of, max: usize) -> usize {
+        if let Some((_, range)) = self.known.iter().find(|(known, _)| *known == of)
+            && range.contains(&from)
+        {
+            return (range.end - from).min(max);
+        }
+        let rest = bytes.get(from..).unwrap_or_default();
+        let len = rest.iter().take_while(|b| of.has(**b)).count();
+        match self.known.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, range)) if range.end > from + len => {}
+            Some((_, range)) => *range = from..from + len,
+            None => self.known.push((of, from..from + len)),
+        }
+        len.min(max)
+    }
 }
 
 /// The checksum of GitHub's tokens: CRC-32 of the first 30 characters in base 62.

@@ -1,0 +1,150 @@
+//! How a client makes itself known: given by hand, or registered as desktop
+//! clients do it (RFC 7591).
+
+use serde_json::{Value, json};
+
+use super::loopback::Listener;
+use super::report::Report;
+use super::web::Web;
+use super::{Known, Options};
+use crate::secret::Secret;
+
+const STEP: &str = "registration";
+
+/// A client of the authorization server.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) id: String,
+    pub(super) secret: Option<Secret<String>>,
+    /// How it proves itself at the token endpoint.
+    pub(super) method: String,
+    pub(super) redirect_uri: String,
+}
+
+pub(super) async fn client(
+    web: &Web,
+    options: &Options,
+    known: &Known,
+    listener: &Listener,
+    report: &mut Report,
+) -> Option<Client> {
+    let redirect_uri = listener.uri.clone();
+    if let Some(id) = &options.client_id {
+        let secret = match &options.client_secret_file {
+            None => None,
+            Some(file) => match std::fs::read_to_string(file) {
+                Ok(text) => Some(Secret::new(text.trim().to_owned())),
+                Err(why) => {
+                    report.fail(STEP, format!("{} cannot be read: {why}", file.display()));
+                    return None;
+                }
+            },
+        };
+        report.note(STEP, format!("as the client {id}"));
+        return Some(Client {
+            id: id.clone(),
+            method: method(known, secret.is_some()),
+            secret,
+            redirect_uri,
+        });
+    }
+    let Some(endpoint) = known
+        .server
+        .get("registration_endpoint")
+        .and_then(Value::as_str)
+    else {
+        report.note(
+            STEP,
+            "there is no registration endpoint; go on with --client-id",
+        );
+        return None;
+    };
+    register(web, endpoint, known, redirect_uri, report).await
+}
+
+/// As Codex and Claude Code register.
+#[expect(clippy::too_many_lines, reason = "one remark after another")]
+async fn register(
+    web: &Web,
+    endpoint: &str,
+    known: &Known,
+    redirect_uri: String,
+    report: &mut Report,
+) -> Option<Client> {
+    let mut body = json!({
+        "client_name": "Toolgate doctor",
+        "redirect_uris": [redirect_uri],
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+        "token_endpoint_auth_method": "none",
+        "application_type": "native",
+    });
+    if let (Some(scopes), Some(body)) = (&known.scopes, body.as_object_mut()) {
+        body.insert("scope".to_owned(), json!(scopes));
+    }
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json"),
+    ];
+    let page = match web.post(endpoint, &headers, body.to_string()).await {
+        Ok(page) => page,
+        Err(why) => {
+            report.fail(STEP, format!("{endpoint} is not answered: {why}"));
+            return None;
+        }
+    };
+    if page.status != 201 && page.status != 200 {
+        report.fail(
+            STEP,
+            format!("a client like Codex is refused: {}", page.refusal()),
+        );
+        return None;
+    }
+    if page.status == 200 {
+        report.warn(
+            STEP,
+            "200 in the place of 201 (RFC 7591 §3.2.1): strict clients take it for a failure",
+        );
+    }
+    let document = page.object()?;
+    let text = |key: &str| document.get(key).and_then(Value::as_str).map(str::to_owned);
+    let Some(id) = text("client_id") else {
+        report.fail(STEP, "the answer has no `client_id` (RFC 7591 §3.2.1)");
+        return None;
+    };
+    let secret = text("client_secret");
+    if secret.is_some() && !document.contains_key("client_secret_expires_at") {
+        report.warn(STEP, "`client_secret_expires_at` is missing beside a secret (RFC 7591 §3.2.1): strict clients refuse the answer");
+    }
+    let kept = super::documents::strings(document.get("redirect_uris")).contains(&redirect_uri);
+    report.prefer(
+        STEP,
+        kept,
+        "registered with a loopback redirect, as desktop clients do",
+        "the answer does not repeat `redirect_uris` (RFC 7591 §3.2.1)",
+    );
+    let method =
+        text("token_endpoint_auth_method").unwrap_or_else(|| method(known, secret.is_some()));
+    Some(Client {
+        id,
+        secret: secret.map(Secret::new),
+        method,
+        redirect_uri,
+    })
+}
+
+/// The simplest way that both sides have.
+fn method(known: &Known, has_secret: bool) -> String {
+    let offered =
+        super::documents::strings(known.server.get("token_endpoint_auth_methods_supported"));
+    let wanted: &[&str] = if has_secret {
+        &["client_secret_basic", "client_secret_post"]
+    } else {
+        &["none"]
+    };
+    let found = wanted
+        .iter()
+        .find(|each| offered.iter().any(|method| method == *each));
+    let otherwise = wanted.first().copied().unwrap_or("none");
+    (*found.unwrap_or(&otherwise)).to_owned()
+}
