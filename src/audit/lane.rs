@@ -27,9 +27,17 @@ use crate::store::{Store, StoreError};
 /// The most events of one commit.
 pub(super) const BATCH_MAX: usize = 512;
 
-/// How long a caller waits for its event to be durable, and how long a lane
-/// works on a batch before it says that it cannot be had.
+/// The most bytes of arguments of one commit, beyond its first event: a statement of
+/// hundreds of megabytes would not be sent in time.
+const BATCH_BYTES: usize = 4 << 20;
+
+/// How long a caller waits for its event to be durable.
 pub(super) const BUDGET: Duration = Duration::from_secs(2);
+
+/// How long a lane works on a batch before it says that it cannot be had. Less than
+/// callers wait: when the first of them is refused, the lane is known not to be
+/// healthy, and no overlapped call is dispatched after it.
+const WORKING: Duration = Duration::from_millis(1_900);
 
 /// How long storing a checkpoint may take.
 const SIGNING: Duration = Duration::from_secs(1);
@@ -133,18 +141,19 @@ impl Lane {
     /// One round: first what is in doubt, then what was kept, then `jobs`,
     /// which is empty afterwards. Says whether all of it went well.
     async fn settle(&mut self, jobs: &mut Vec<Job>) -> bool {
-        let until = Instant::now() + BUDGET;
+        let until = Instant::now() + WORKING;
         if !self.resolve(until).await {
             self.fail_all(jobs.drain(..), &AuditFault::Unavailable);
             return false;
         }
         let mut parts = Vec::new();
         if !jobs.is_empty() {
-            parts.push(std::mem::take(jobs));
+            parts.extend(portions(std::mem::take(jobs)).into_iter().rev());
         }
         let kept = self.kept.len().min(BATCH_MAX);
         if kept > 0 {
-            parts.push(self.kept.drain(..kept).collect());
+            let kept = portions(self.kept.drain(..kept).collect());
+            parts.extend(kept.into_iter().rev());
         }
         if parts.is_empty() {
             return true;
@@ -316,9 +325,10 @@ impl Lane {
         }
     }
 
+    /// The lane is not healthy from here on, before anybody is told so.
     fn warn(&self, fault: &StoreError, events: usize) {
-        // Once per outage: afterwards the lane is known not to be healthy.
-        if self.healthy.load(Ordering::Relaxed) {
+        // Once per outage.
+        if self.healthy.swap(false, Ordering::Relaxed) {
             tracing::warn!(
                 lane = self.name.name(),
                 events,
@@ -329,8 +339,72 @@ impl Lane {
     }
 }
 
+/// `jobs` in their order, in parts of which none is too large for one statement.
+fn portions(jobs: Vec<Job>) -> Vec<Vec<Job>> {
+    let mut portions = Vec::new();
+    let mut portion = Vec::with_capacity(jobs.len());
+    let mut bytes = 0_usize;
+    for job in jobs {
+        // Nothing else of an event may be large.
+        let body = job.event.body.as_ref();
+        let weight = body.and_then(|body| body.arguments.as_ref());
+        let weight = weight.map_or(0, String::len);
+        if bytes.saturating_add(weight) > BATCH_BYTES && !portion.is_empty() {
+            portions.push(std::mem::take(&mut portion));
+            bytes = 0;
+        }
+        bytes = bytes.saturating_add(weight);
+        portion.push(job);
+    }
+    if !portion.is_empty() {
+        portions.push(portion);
+    }
+    portions
+}
+
 fn each_second() -> Interval {
     let mut second = interval(Duration::from_secs(1));
     second.set_missed_tick_behavior(MissedTickBehavior::Delay);
     second
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::event::Kind;
+    use crate::clock::{SystemClock, new_call_id};
+    use crate::store::audit_rows::StoredBody;
+
+    fn jobs(count: usize, bytes: usize) -> Vec<Job> {
+        let job = |_| {
+            let at = time::OffsetDateTime::UNIX_EPOCH;
+            let id = new_call_id(&SystemClock);
+            let mut event = Event::bare(at, id, Kind::Started, &"acme".into());
+            let arguments = Some("x".repeat(bytes));
+            event.body = Some(StoredBody {
+                arguments,
+                ..StoredBody::default()
+            });
+            Job::unwaited(event)
+        };
+        (0..count).map(job).collect()
+    }
+
+    #[test]
+    fn a_batch_of_large_bodies_is_committed_in_portions_in_its_order() {
+        let jobs = jobs(40, 256 << 10);
+        let order: Vec<_> = jobs.iter().map(|job| job.event.call_id).collect();
+        let portions = portions(jobs);
+        let sizes: Vec<_> = portions.iter().map(Vec::len).collect();
+        assert_eq!(sizes, [16, 16, 8]);
+        let after: Vec<_> = portions
+            .iter()
+            .flatten()
+            .map(|job| job.event.call_id)
+            .collect();
+        assert_eq!(after, order);
+        assert_eq!(super::portions(self::jobs(512, 200)).len(), 1);
+        assert_eq!(super::portions(self::jobs(2, 5 << 20)).len(), 2);
+        assert!(super::portions(Vec::new()).is_empty());
+    }
 }

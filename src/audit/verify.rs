@@ -8,6 +8,7 @@
 //! does not fit, by trying what would make it fit.
 
 mod diagnose;
+mod erasures;
 mod examiner;
 mod findings;
 mod links;

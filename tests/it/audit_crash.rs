@@ -111,7 +111,9 @@ async fn judge(gateway: &Gateway, hostile: &Helper, told: &BTreeSet<String>) {
         assert_eq!(before, None, "on record twice: {arguments}");
     }
     for n in &executed {
-        assert!(outcomes.contains_key(n), "{n} ran and is not on record");
+        let outcome = outcomes.get(n).map(String::as_str);
+        let right = matches!(outcome, Some("ok" | "unknown"));
+        assert!(right, "{n} ran and is on record as {outcome:?}");
     }
     for n in told {
         assert_eq!(
@@ -121,7 +123,9 @@ async fn judge(gateway: &Gateway, hostile: &Helper, told: &BTreeSet<String>) {
         );
     }
     for (n, outcome) in &outcomes {
-        assert!(outcome == "ok" || outcome == "unknown", "{n}: {outcome}");
+        // Refused where a busy machine's commit took longer than a caller waits; none of these ran.
+        let right = ["ok", "unknown", "refused:audit"].contains(&outcome.as_str());
+        assert!(right, "{n}: {outcome}");
     }
 }
 

@@ -36,8 +36,13 @@ async fn a_process_killed_in_the_middle_leaves_a_true_record() {
     for number in 0..200 {
         let era = both()[number % 2];
         let mut session = gateway.user("alice@acme").connect(era).await;
-        // Some are over by then, some run, some have hardly begun.
-        let arguments = json!({"n": format!("k{number}"), "ms": (number % 10) * 60});
+        // Some are over by then, some have hardly begun, and every tenth certainly runs.
+        let ms = if number % 10 == 9 {
+            30_000
+        } else {
+            (number % 10) * 60
+        };
+        let arguments = json!({"n": format!("k{number}"), "ms": ms});
         let call = session.prepare(
             "tools/call",
             json!({"name": "slow", "arguments": arguments}),
@@ -101,10 +106,9 @@ async fn judged(
         assert_eq!(before, None, "{number} is on record twice");
     }
     for number in &executed {
-        assert!(
-            outcomes.contains_key(number),
-            "{number} ran and is not on record"
-        );
+        let outcome = outcomes.get(number).map(String::as_str);
+        let right = matches!(outcome, Some("ok" | "unknown"));
+        assert!(right, "{number} ran and is on record as {outcome:?}");
     }
     for number in told {
         assert_eq!(
@@ -114,7 +118,8 @@ async fn judged(
         );
     }
     for (number, outcome) in &outcomes {
-        let right = outcome == "unknown" || outcome == "ok";
+        // Refused where a busy machine's commit took longer than a caller waits; none of these ran.
+        let right = ["unknown", "ok", "refused:audit"].contains(&outcome.as_str());
         assert!(right, "{number}: {outcome}");
     }
     outcomes
@@ -235,6 +240,9 @@ async fn an_orderly_stop_fails_no_call_and_records_all() {
     assert_eq!(records.len(), executed);
     let open = records.iter().find(|record| record["outcome"] != "ok");
     assert_eq!(open, None, "a call is not finished on record");
+    // Whole, and every writer's last checkpoint is signed: nothing less has this code.
+    let verified = gateway.outcome(&["audit", "verify", "--json"]);
+    assert_eq!(verified.code, Some(0), "{}", verified.stdout);
 }
 
 #[tokio::test]

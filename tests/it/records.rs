@@ -138,6 +138,14 @@ async fn every_attempt_is_on_record_once_with_its_true_outcome() {
             let record = record(&gateway, tool, era).await;
             assert_eq!(record["outcome"], *outcome, "{era:?} {tool}");
             assert_eq!(record["count"], 1);
+            // What cleaning kept back is told apart from what could not be recorded.
+            let blocked = record["findings"]
+                .as_str()
+                .unwrap_or_default()
+                .contains("github_token=");
+            let withheld = *outcome == "withheld";
+            assert_eq!(blocked, withheld, "{record}");
+            assert!(!withheld || record["reason"].is_string(), "{record}");
             let refused = outcome.starts_with("refused:");
             let decision = if refused { "refused" } else { "allowed" };
             assert_eq!(record["decision"], decision, "{era:?} {tool}");

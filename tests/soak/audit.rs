@@ -79,9 +79,15 @@ fn ended(n: u64) -> Finish {
     }
 }
 
-async fn call(auditor: &Auditor, n: u64) {
-    let recorded = auditor.start(&facts(n), Durability::Strict).await;
+async fn call(auditor: &Auditor, n: u64, durability: Option<Durability>, upstream: Duration) {
+    let Some(durability) = durability else {
+        return tokio::time::sleep(upstream).await;
+    };
+    let recorded = auditor.start(&facts(n), durability).await;
     let recorded = recorded.expect("the call is on record");
+    if !upstream.is_zero() {
+        tokio::time::sleep(upstream).await;
+    }
     let receipt = auditor.finish(recorded, ended(n)).await;
     let _ = receipt.expect("its outcome is on record");
 }
@@ -109,36 +115,17 @@ async fn the_audit_stays_fast_and_small_over_millions_of_rows() {
         eprintln!("DATABASE_URL is not set: `make soak` starts a database");
         return;
     };
+    let (store, keys, auditor) = opened(&url).await;
     let asked = std::env::var("SOAK_ROWS")
         .ok()
         .and_then(|rows| rows.parse().ok());
     let rows: u64 = asked.unwrap_or(ROWS);
     let url = Secret::new(url);
-    let settings = DatabaseSettings {
-        url: &url,
-        direct_url: None,
-        connections: 4,
-        audit_connections: 3,
-        audit_writer_url: None,
-        audit_roles_required: false,
-        timeout: Duration::from_mins(30),
-    };
-    migrate(&settings, SystemClock.now().date())
-        .await
-        .expect("a schema");
-    let store = Store::connect(&settings).expect("a store");
-    let keys = Keys::parse(&Keys::generate_line()).expect("a key");
-    let auditor = Auditor::spawn(AuditSettings {
-        store: store.clone(),
-        clock: Arc::new(SystemClock),
-        replica: new_replica_id(&SystemClock),
-        observer: Arc::new(Unobserved),
-        queue: 4_096,
-        keys: Some(keys.clone()),
-    });
     let begun = Instant::now();
     stream::iter(0..rows / 2)
-        .for_each_concurrent(TOGETHER, |n| call(&auditor, n))
+        .for_each_concurrent(TOGETHER, |n| {
+            call(&auditor, n, Some(Durability::Strict), PROMPT)
+        })
         .await;
     auditor.close().await;
     let took = begun.elapsed();
@@ -163,6 +150,88 @@ async fn the_audit_stays_fast_and_small_over_millions_of_rows() {
     assert!(report.is_clean(), "{report:#?}");
     assert_eq!(report.events, rows / 2 * 2);
     searches(&store).await;
+}
+
+/// How long the tool of the comparison takes.
+const UPSTREAM: Duration = Duration::from_millis(5);
+const PROMPT: Duration = Duration::ZERO;
+/// How long each combination is measured, in each of three rounds.
+const MEASURED: Duration = Duration::from_secs(3);
+
+/// What the audit adds to a call, side by side in one run: no record, `overlapped`, `strict`.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_each_durability_costs() {
+    let Ok(url) = std::env::var("DATABASE_URL") else {
+        eprintln!("DATABASE_URL is not set: `make soak` starts a database");
+        return;
+    };
+    let (_, _, auditor) = opened(&url).await;
+    let kinds = [None, Some(Durability::Overlapped), Some(Durability::Strict)];
+    for flight in [1, 16, 64] {
+        let mut took = kinds.map(|_| Vec::new());
+        for _ in 0..3 {
+            for (durability, took) in kinds.iter().zip(&mut took) {
+                took.extend(in_flight(&auditor, flight, *durability).await);
+            }
+        }
+        for (durability, took) in kinds.iter().zip(&mut took) {
+            took.sort_unstable();
+            let at = |share: usize| took.get(took.len() * share / 100).copied();
+            eprintln!(
+                "{flight} in flight, {durability:?}: p50 {:?}, p99 {:?}, {:.0} calls a second",
+                at(50).unwrap_or_default(),
+                at(99).unwrap_or_default(),
+                took.len() as f64 / MEASURED.as_secs_f64() / 3.0
+            );
+        }
+    }
+    auditor.close().await;
+}
+
+/// How long each of the calls took that `flight` callers made one after the other.
+async fn in_flight(
+    auditor: &Auditor,
+    flight: u64,
+    durability: Option<Durability>,
+) -> Vec<Duration> {
+    let until = Instant::now() + MEASURED;
+    let callers = stream::iter(0..flight).map(|caller| async move {
+        let mut took = Vec::new();
+        while Instant::now() < until {
+            let begun = Instant::now();
+            call(auditor, caller, durability, UPSTREAM).await;
+            took.push(begun.elapsed());
+        }
+        took
+    });
+    callers.buffer_unordered(64).concat().await
+}
+
+async fn opened(url: &str) -> (Store, Keys, Auditor) {
+    let url = Secret::new(url.to_owned());
+    let settings = DatabaseSettings {
+        url: &url,
+        direct_url: None,
+        connections: 4,
+        audit_connections: 3,
+        audit_writer_url: None,
+        audit_roles_required: false,
+        timeout: Duration::from_mins(30),
+    };
+    migrate(&settings, SystemClock.now().date())
+        .await
+        .expect("a schema");
+    let store = Store::connect(&settings).expect("a store");
+    let keys = Keys::parse(&Keys::generate_line()).expect("a key");
+    let auditor = Auditor::spawn(AuditSettings {
+        store: store.clone(),
+        clock: Arc::new(SystemClock),
+        replica: new_replica_id(&SystemClock),
+        observer: Arc::new(Unobserved),
+        queue: 4_096,
+        keys: Some(keys.clone()),
+    });
+    (store, keys, auditor)
 }
 
 async fn measure(url: &Secret<String>, rows: u64) {

@@ -3,11 +3,11 @@
 use super::*;
 use crate::audit::act::Actor;
 use crate::audit::checkpoint::{Verifier, public_keys};
-use crate::audit::verify::{Quiet, VerifyOptions, verify};
+use crate::audit::verify::{FindingKind, Quiet, Report, VerifyOptions, verify};
 use crate::audit::{Erasure, Kinds, erase};
 use crate::config::Durability;
 use crate::store::audit_erasures::ErasureTarget;
-use crate::store::testing::{TestDatabase, database, number};
+use crate::store::testing::{TestDatabase, database, number, run};
 
 async fn call_of(auditor: &Auditor, tenant: &str, subject: &str, arguments: &str) -> CallId {
     let facts = CallFacts {
@@ -25,23 +25,25 @@ async fn call_of(auditor: &Auditor, tenant: &str, subject: &str, arguments: &str
     facts.call_id
 }
 
+const TABLES: [&str; 12] = [
+    "audit_events",
+    "audit_bodies",
+    "audit_callers",
+    "audit_names",
+    "audit_writers",
+    "audit_checkpoints",
+    "audit_closings",
+    "audit_erasures",
+    "replicas",
+    "messages",
+    "session_states",
+    "session_tombstones",
+];
+
 /// Rows of any table whose text, as a dump would have it, holds `needle`.
 async fn rows_with(database: &TestDatabase, needle: &str) -> i64 {
     let mut found = 0;
-    for table in [
-        "audit_events",
-        "audit_bodies",
-        "audit_callers",
-        "audit_names",
-        "audit_writers",
-        "audit_checkpoints",
-        "audit_closings",
-        "audit_erasures",
-        "replicas",
-        "messages",
-        "session_states",
-        "session_tombstones",
-    ] {
+    for table in TABLES {
         let sql = format!("SELECT count(*) FROM {table} t WHERE t::text LIKE '%{needle}%'");
         found += number(&database.url, &sql).await;
     }
@@ -60,11 +62,45 @@ fn erasure(target: ErasureTarget) -> Erasure {
     }
 }
 
-async fn assert_clean(database: &TestDatabase) {
+async fn verified(database: &TestDatabase) -> Report {
     let verifier = Verifier::parse(&public_keys(&keys()).unwrap().to_string()).unwrap();
     let options = VerifyOptions::new(&verifier, SystemClock.now());
-    let report = verify(&database.store, &options, &mut Quiet).await.unwrap();
+    verify(&database.store, &options, &mut Quiet).await.unwrap()
+}
+
+async fn assert_clean(database: &TestDatabase) {
+    let report = verified(database).await;
     assert!(!report.is_tampered(), "{report:#?}");
+}
+
+#[tokio::test]
+async fn who_was_emptied_in_the_name_of_a_lawful_erasure_is_missed() {
+    let database = database().await;
+    let (auditor, _) = auditor(&database.store);
+    call_of(&auditor, "acme", "alice", "{}").await;
+    call_of(&auditor, "acme", "bob", "{}").await;
+    let erasure = erasure(ErasureTarget {
+        subject: Some("alice".to_owned()),
+        ..ErasureTarget::default()
+    });
+    let counted = erasure.count(&database.store).await.unwrap();
+    let now = SystemClock.now();
+    erase(&database.store, &auditor, &erasure, &counted, now)
+        .await
+        .unwrap();
+    auditor.close().await;
+    assert_clean(&database).await;
+    run(
+        &database.url,
+        "UPDATE audit_callers SET salt = NULL, issuer = NULL, subject = NULL, client = NULL,
+             grant_id = NULL, token_id = NULL, address = NULL, client_info = NULL,
+             erased_by = (SELECT erased_by FROM audit_callers WHERE erased_by IS NOT NULL LIMIT 1)
+         WHERE subject = 'bob'",
+    )
+    .await;
+    let report = verified(&database).await;
+    let kinds: Vec<_> = report.counts.keys().collect();
+    assert_eq!(kinds, [&FindingKind::UnrecordedErasure], "{report:#?}");
 }
 
 #[tokio::test]
@@ -90,6 +126,16 @@ async fn nothing_of_a_subject_is_left_anywhere_and_the_chains_verify() {
     let _ = auditor.refuse(&refused_of_alice, refusal).await.unwrap();
     let salts = "SELECT count(*) FROM audit_callers WHERE subject = 'alice' AND salt IS NOT NULL";
     assert!(number(&database.url, salts).await > 0);
+    run(
+        &database.url,
+        "CREATE TABLE salts AS
+         SELECT encode(salt, 'hex') AS salt FROM audit_callers WHERE subject = 'alice'
+         UNION ALL SELECT encode(b.salt, 'hex') FROM audit_bodies b WHERE call_id IN (
+             SELECT call_id FROM audit_events e JOIN audit_callers c USING (writer_id, caller_id)
+             WHERE c.subject = 'alice')",
+    )
+    .await;
+    assert!(number(&database.url, "SELECT count(*) FROM salts").await >= 13);
     let erasure = erasure(ErasureTarget {
         subject: Some("alice".to_owned()),
         ..ErasureTarget::default()
@@ -106,6 +152,12 @@ async fn nothing_of_a_subject_is_left_anywhere_and_the_chains_verify() {
     assert!(erased.callers >= 2 && erased.bodies == 11, "{erased:?}");
     for needle in ["alice", "zebra"] {
         assert_eq!(rows_with(&database, needle).await, 0, "{needle}");
+    }
+    for table in TABLES {
+        let sql = format!(
+            "SELECT count(*) FROM {table} t JOIN salts ON position(salts.salt IN t::text) > 0"
+        );
+        assert_eq!(number(&database.url, &sql).await, 0, "a salt in {table}");
     }
     let left = "SELECT count(*) FROM audit_bodies WHERE erased_by IS NOT NULL AND salt IS NOT NULL";
     assert_eq!(number(&database.url, left).await, 0);

@@ -323,7 +323,7 @@ const TAMPERINGS: [(&str, &str, FindingKind); 22] = [
     ),
 ];
 
-const MORE: [(&str, &str, FindingKind); 6] = [
+const MORE: [(&str, &str, FindingKind); 8] = [
     (
         "an erasure is named that never was",
         "UPDATE audit_callers SET salt = NULL, issuer = NULL, subject = NULL, client = NULL,
@@ -339,6 +339,16 @@ const MORE: [(&str, &str, FindingKind); 6] = [
     (
         "a writer is unregistered",
         "DELETE FROM audit_writers WHERE writer_id = (SELECT max(writer_id) FROM audit_writers)",
+        FindingKind::UnknownWriter,
+    ),
+    (
+        "a writer is registered as older than its process",
+        "UPDATE audit_writers SET started_at = started_at - interval '2 days'",
+        FindingKind::UnknownWriter,
+    ),
+    (
+        "a writer is registered as newer than what it signed",
+        "UPDATE audit_writers SET started_at = started_at + interval '2 days'",
         FindingKind::UnknownWriter,
     ),
     (

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::super::chain::{Digest, Leaf, body_digest, caller_digest};
+use super::erasures::Erasures;
 use super::findings::{Finding, FindingKind, Report};
 use super::links::{Fit, Links};
 use super::signatures::Signatures;
@@ -92,7 +93,7 @@ pub(super) struct Examiner {
     pub(super) usage: Usage,
     pub(super) misfits: Vec<Misfit>,
     pub(super) more_misfits: u64,
-    pub(super) erasures: HashMap<Uuid, u64>,
+    pub(super) erasures: Erasures,
     pub(super) report: Report,
     /// Ids of tenants by name, as far as checkpoints name them.
     pub(super) tenants: HashMap<String, i32>,
@@ -112,7 +113,7 @@ impl Examiner {
             usage: Usage::default(),
             misfits: Vec::new(),
             more_misfits: 0,
-            erasures: HashMap::new(),
+            erasures: Erasures::default(),
             report: Report::default(),
             tenants: HashMap::new(),
             unknown_tenants: HashSet::new(),
@@ -168,7 +169,7 @@ impl Examiner {
         match by {
             Some(by) => {
                 self.report.erased += 1;
-                *self.erasures.entry(by).or_default() += 1;
+                self.erasures.name(by);
             }
             None => self.report.add(finding()),
         }
@@ -178,6 +179,7 @@ impl Examiner {
     pub(super) fn event(&mut self, event: ScannedEvent) -> bool {
         self.report.events += 1;
         self.body(&event);
+        self.erasures.read(&event, &self.names);
         let known = event
             .caller
             .and_then(|caller| self.callers.get(&(event.writer, caller)).copied());

@@ -291,17 +291,12 @@ fn report_writers(examiner: &mut Examiner, options: &VerifyOptions<'_>) {
     }
 }
 
-/// Whether each erasure is on record.
+/// Whether each erasure is on record, and emptied as much as it says.
 async fn report_erasures(scan: &mut AuditScan, examiner: &mut Examiner) -> Result<(), VerifyFault> {
-    let ids: Vec<Uuid> = examiner.erasures.keys().copied().collect();
+    let ids = examiner.erasures.ids();
     let recorded: HashSet<Uuid> = scan.recorded_erasures(&ids).await?.into_iter().collect();
-    for (id, rows) in std::mem::take(&mut examiner.erasures) {
-        if !recorded.contains(&id) {
-            let why = format!("{rows} callers and bodies name an erasure that is not on record");
-            let mut finding = Finding::new(FindingKind::UnrecordedErasure, why);
-            finding.call_id = Some(id);
-            examiner.report.add(finding);
-        }
+    for finding in examiner.erasures.findings(|id| recorded.contains(id)) {
+        examiner.report.add(finding);
     }
     Ok(())
 }

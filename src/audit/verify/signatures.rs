@@ -234,6 +234,13 @@ impl Signatures {
             let finding = Finding::new(FindingKind::UnknownWriter, why).writer(checkpoint.writer);
             report.add(finding.at(checkpoint.number, checkpoint.number));
         }
+        if checkpoint.number == 1
+            && known.is_some_and(|row| !may_have_started(row.started_at, checkpoint))
+        {
+            let why = "it is registered since another time: later than it first signed, or before its process began";
+            let finding = Finding::new(FindingKind::UnknownWriter, why).writer(checkpoint.writer);
+            report.add(finding);
+        }
     }
 
     /// Whether it names the one before it.
@@ -345,4 +352,17 @@ pub(super) fn unhex(text: &str) -> Option<Digest> {
         *byte = u8::from_str_radix(text.get(at * 2..at * 2 + 2)?, 16).ok()?;
     }
     Some(digest)
+}
+
+/// A clock may be set right by so much while a process runs.
+const CLOCK_SET: time::Duration = time::Duration::minutes(1);
+
+/// A writer is registered after its process began, which its signed id tells, and before
+/// it signs for the first time.
+fn may_have_started(at: time::OffsetDateTime, first: &Checkpoint) -> bool {
+    let began = first.replica.get_timestamp().and_then(|began| {
+        let began = i64::try_from(began.to_unix().0).ok()?;
+        time::OffsetDateTime::from_unix_timestamp(began).ok()
+    });
+    began.is_none_or(|began| at + CLOCK_SET >= began) && at <= first.time() + CLOCK_SET
 }
