@@ -112,7 +112,7 @@ impl Report {
                 (failures, _) => {
                     println!(
                         "{failures} failure(s): clients cannot, or should not, sign in like this."
-                    )
+                    );
                 }
             }
         }
