@@ -60,9 +60,11 @@ sqlx-check:
 	$(call part,offline query data)
 	tests/offline-queries.sh check
 
+# The database syncs, as it would in service: what a durable record costs is the point.
 soak:
 	$(call part,soak)
-	tests/with-postgres.sh cargo test --locked --release --test soak -- --nocapture --test-threads 1
+	POSTGRES_OPTIONS='-c shared_buffers=1GB -c max_wal_size=8GB' tests/with-postgres.sh \
+		cargo test --locked --release --test soak -- --nocapture --test-threads 1
 	cargo test --locked --test it -- --ignored audit_
 
 bench:
