@@ -56,10 +56,12 @@ enum Command {
     ///
     /// Example: toolgate call `crm_find_customer` --args '{"query": "Ada"}' --url <http://127.0.0.1:8080/mcp> --token-file token
     Call(call::Options),
-    /// Walks a sign-in as a client would, and says what a client would stumble over. Exit code 1:
-    /// clients cannot sign in.
+    /// With a URL: walks a sign-in as a client would, and says what a client would stumble over.
+    /// Without: says what is wrong with what a configuration rests on, and what to change. Exit
+    /// code 1: clients cannot sign in, or the deployment must not be relied on.
     ///
-    /// Example: toolgate doctor <https://tools.example.com/mcp>
+    /// Examples: toolgate doctor <https://tools.example.com/mcp>,
+    /// toolgate doctor --config toolgate.yaml
     Doctor(doctor::Options),
     /// Prints an access token for a user of the quickstart data.
     ///
