@@ -8,6 +8,7 @@ mod background;
 mod database;
 mod explain;
 mod health;
+mod replicas;
 mod snapshot;
 
 use std::net::SocketAddr;
@@ -30,7 +31,7 @@ use crate::http::{self, Edge, Listening, Snapshot};
 use crate::identity::OwnTokens;
 use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
-use crate::limits::{Limits, StreamCaps, Ticks};
+use crate::limits::{Limits, StreamCaps};
 use crate::mcp::{self, Relay, Sessions};
 use crate::oauth::{self, AuthorizationServer};
 use crate::outgoing::Outgoing;
@@ -219,7 +220,7 @@ impl App {
         let sanitizer = Arc::new(Sanitizer::new());
         let auditor = Arc::new(spawn_auditor(&store, &clock, id, &metrics, &keys));
         let own_tokens = Arc::new(own_tokens(&store, &keys, &clock));
-        let limits = Arc::new(Limits::new(Ticks::machine()));
+        let limits = Arc::new(replicas::limits(config, &metrics)?);
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
         let snapshot = snapshot::make(&loaded, public, &outgoing, &clock, None)?;
