@@ -47,6 +47,7 @@ pub use database::migrate;
 pub(crate) use database::{maintain, patient_reader, reader, ways};
 pub use explain::explain;
 pub(crate) use explain::upstreams;
+pub(crate) use replicas::redis;
 
 use database::Database;
 

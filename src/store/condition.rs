@@ -207,7 +207,8 @@ async fn asked(
     connection: &mut PgConnection,
     limit: Duration,
 ) -> Result<(i32, String), StoreError> {
-    const QUERY: &str = "SELECT pg_backend_pid(), pg_postmaster_start_time()::text || ' ' || current_database()";
+    const QUERY: &str =
+        "SELECT pg_backend_pid(), pg_postmaster_start_time()::text || ' ' || current_database()";
     let asking = sqlx::raw_sql(QUERY).fetch_one(connection);
     let read = |row: sqlx::postgres::PgRow| Ok((row.try_get(0)?, row.try_get(1)?));
     match timeout(limit, asking).await {

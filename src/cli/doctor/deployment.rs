@@ -30,11 +30,10 @@ pub(super) async fn look(
     }
     keys::look(config, report);
     database::look(loaded, report).await;
-    services::redis(config, patience, report).await;
+    services::redis(config, report).await;
     let web = Web::over(&config.outgoing, Reach::Public, patience)?;
     providers::look(config, &web, report).await;
     let near = Web::over(&config.outgoing, Reach::Private, patience)?;
-    services::collector(config, &near, report).await;
     places::public_url(config, &near, report).await;
     places::upstreams(loaded, report).await;
     Ok(())

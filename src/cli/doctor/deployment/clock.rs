@@ -21,7 +21,11 @@ pub(super) fn judge(step: &str, whose: &str, ahead: Duration, report: &mut Repor
     }
     let (seconds, side) = (
         apart.whole_seconds(),
-        if ahead.is_positive() { "ahead of" } else { "behind" },
+        if ahead.is_positive() {
+            "ahead of"
+        } else {
+            "behind"
+        },
     );
     let level = if apart < HARMFUL {
         Level::Warning

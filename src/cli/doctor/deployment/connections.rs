@@ -46,7 +46,9 @@ pub(super) async fn ways(config: &Config, report: &mut Report) -> bool {
             );
         }
     }
-    tried.iter().any(|(key, _)| *key == "database.url" || *key == "database.embedded")
+    tried
+        .iter()
+        .any(|(key, _)| *key == "database.url" || *key == "database.embedded")
 }
 
 fn unreachable(what: &str, report: &mut Report) {
@@ -80,7 +82,11 @@ fn poolers(tried: &[(&str, Way)], config: &Config, report: &mut Report) {
                 continue;
             }
             (key, pooled) => {
-                let by = if pooled { ", through a transaction pooler" } else { "" };
+                let by = if pooled {
+                    ", through a transaction pooler"
+                } else {
+                    ""
+                };
                 report.ok(STEP, format!("{key} leads there{by}"));
                 continue;
             }
@@ -104,8 +110,17 @@ pub(super) fn enough(condition: &Condition, config: &Config, report: &mut Report
     let wanted = each * replicas;
     let pooled = database.direct_url.is_some();
     if wanted <= most || pooled {
-        let by = if pooled { " (a pooler may share them)" } else { "" };
-        return report.ok(STEP, format!("{replicas} replica(s) take up to {each} connections each, {wanted} of {most}{by}"));
+        let by = if pooled {
+            " (a pooler may share them)"
+        } else {
+            ""
+        };
+        return report.ok(
+            STEP,
+            format!(
+                "{replicas} replica(s) take up to {each} connections each, {wanted} of {most}{by}"
+            ),
+        );
     }
     report.trouble(
         Level::Warning,

@@ -182,8 +182,8 @@ fn privacy(condition: &Condition, report: &mut Report) {
         );
     }
     let statements = condition.setting("log_statement");
-    let logged = ["mod", "all"].contains(&statements)
-        || condition.number("log_min_duration_statement") == 0;
+    let logged =
+        ["mod", "all"].contains(&statements) || condition.number("log_min_duration_statement") == 0;
     if logged && condition.setting("log_parameter_max_length") != "0" {
         report.trouble(
             Level::Warning,

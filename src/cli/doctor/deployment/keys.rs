@@ -76,7 +76,10 @@ fn permissions(file: &Path, report: &mut Report) {
     };
     let mode = metadata.mode() & 0o777;
     if mode & 0o007 == 0 && mode & 0o020 == 0 {
-        return report.ok(STEP, format!("the file is closed to others (mode {mode:o})"));
+        return report.ok(
+            STEP,
+            format!("the file is closed to others (mode {mode:o})"),
+        );
     }
     report.trouble(
         Level::Warning,

@@ -18,7 +18,10 @@ pub(super) async fn public_url(config: &Config, web: &Web, report: &mut Report) 
     };
     let url = url.trim_end_matches('/');
     if !endpoint::is_safe(url) {
-        return report.fail(STEP, format!("{url} is plain http away from this machine: clients refuse it"));
+        return report.fail(
+            STEP,
+            format!("{url} is plain http away from this machine: clients refuse it"),
+        );
     }
     let resource = format!("{url}/mcp");
     let Some((origin, path)) = endpoint::parts(&resource) else {
@@ -40,11 +43,17 @@ pub(super) async fn public_url(config: &Config, web: &Web, report: &mut Report) 
     let document = page.object().unwrap_or_default();
     let named = document.get("resource").and_then(Value::as_str);
     if page.status == 200 && named == Some(resource.as_str()) {
-        return report.ok(STEP, format!("{url} leads to this deployment; `toolgate doctor {resource}` walks a sign-in"));
+        return report.ok(
+            STEP,
+            format!("{url} leads to this deployment; `toolgate doctor {resource}` walks a sign-in"),
+        );
     }
     let what = match named {
         Some(named) => format!("{url} is answered by a server that calls itself {named}"),
-        None => format!("{url} is answered with status {} and no metadata", page.status),
+        None => format!(
+            "{url} is answered with status {} and no metadata",
+            page.status
+        ),
     };
     report.trouble(
         Level::Failure,
@@ -67,15 +76,27 @@ pub(super) async fn upstreams(loaded: &Loaded, report: &mut Report) {
         if health.state == HealthState::Up {
             report.ok(STEP, format!("{id} offers {} tool(s)", health.tools));
             for left_out in health.left_out.iter() {
-                report.warn(STEP, format!("{id}: left out: {left_out}"));
+                report.warn(
+                    STEP,
+                    format!("{id}: {} is left out: {}", left_out.name, left_out.reason),
+                );
             }
             continue;
         }
-        let what = format!("{id}: {}", health.reason.unwrap_or("it did not list its tools in time"));
+        let what = format!(
+            "{id}: {}",
+            health.reason.unwrap_or("it did not list its tools in time")
+        );
         let (level, why) = if health.required {
-            (Level::Failure, "it is `required`: no replica becomes ready without it")
+            (
+                Level::Failure,
+                "it is `required`: no replica becomes ready without it",
+            )
         } else {
-            (Level::Warning, "its tools are missing, or fail; others are not touched")
+            (
+                Level::Warning,
+                "its tools are missing, or fail; others are not touched",
+            )
         };
         report.trouble(
             level,

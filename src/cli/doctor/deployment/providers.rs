@@ -28,7 +28,10 @@ pub(super) async fn look(config: &Config, web: &Web, report: &mut Report) {
         );
     }
     if !config.users.is_empty() {
-        report.note(STEP, "users with passwords in the configuration are for development");
+        report.note(
+            STEP,
+            "users with passwords in the configuration are for development",
+        );
     }
     for (id, provider) in &config.identity_providers {
         provider_of(id.as_str(), provider, web, report).await;
@@ -81,7 +84,10 @@ async fn metadata(
             }
         };
         let Some(document) = page.object().filter(|_| page.status == 200) else {
-            first = first.or(Some(format!("{url} is no metadata (status {})", page.status)));
+            first = first.or(Some(format!(
+                "{url} is no metadata (status {})",
+                page.status
+            )));
             continue;
         };
         let issuer = document.get("issuer").and_then(Value::as_str);
@@ -113,7 +119,10 @@ async fn metadata(
 fn keys(id: &str, provider: &IdentityProvider, text: Result<String, String>, report: &mut Report) {
     let (what, change) = match text.map(|text| KeySet::parse(&text)) {
         Ok(Ok(set)) if !set.is_empty() => {
-            return report.ok(STEP, format!("{id}: {} key(s) verify its tokens", set.len()));
+            return report.ok(
+                STEP,
+                format!("{id}: {} key(s) verify its tokens", set.len()),
+            );
         }
         Ok(Ok(_)) => (
             "its key set has no key that can be used".to_owned(),
@@ -161,7 +170,10 @@ fn login(id: &str, metadata: &Map<String, Value>, report: &mut Report) {
         .get("code_challenge_methods_supported")
         .and_then(Value::as_array);
     if methods.is_some_and(|methods| !methods.iter().any(|method| method == "S256")) {
-        report.warn(STEP, format!("{id}: it does not announce PKCE with S256; it is used all the same"));
+        report.warn(
+            STEP,
+            format!("{id}: it does not announce PKCE with S256; it is used all the same"),
+        );
     }
     let answers = metadata
         .get("authorization_response_iss_parameter_supported")

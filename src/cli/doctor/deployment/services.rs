@@ -1,23 +1,22 @@
-//! What stands beside the database: the store of shared limits, the collector.
+//! What stands beside the database: the store of shared limits.
 
-use std::time::Duration;
-
+use crate::app;
 use crate::cli::doctor::report::{Level, Report, Trouble};
-use crate::cli::doctor::web::Web;
 use crate::config::Config;
-use crate::limits::redis_condition;
 
 /// Whether limits are counted together, and by a store that does not forget.
-pub(super) async fn redis(config: &Config, patience: Duration, report: &mut Report) {
+pub(super) async fn redis(config: &Config, report: &mut Report) {
     const STEP: &str = "redis";
-    let Some(url) = &config.redis.url else {
-        return report.note(STEP, "not configured: each replica counts its share of every limit");
-    };
-    let asked = tokio::time::timeout(patience, redis_condition(url)).await;
-    let condition = match asked.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
-        Ok(condition) => condition,
+    let condition = match app::redis(config).await {
+        Ok(Some(condition)) => condition,
+        Ok(None) => {
+            return report.note(
+                STEP,
+                "not configured: each replica counts its share of every limit",
+            );
+        }
         Err(why) => {
-            let what = format!("it is not to be had: {why}");
+            let what = format!("limits cannot be counted there: {why}");
             return report.trouble(
                 Level::Failure,
                 STEP,
@@ -25,22 +24,34 @@ pub(super) async fn redis(config: &Config, patience: Duration, report: &mut Repo
             );
         }
     };
-    report.ok(STEP, format!("{} answers", condition.version));
+    report.ok(STEP, format!("{} counts", condition.version));
     let troubles = [
         (
             condition.is_replica,
             Level::Failure,
-            Trouble { what: "it is a replica: nothing can be counted there", why: "every count fails, as if it were away", change: "let redis.url lead to the primary" },
+            Trouble {
+                what: "it is a replica: nothing can be counted there",
+                why: "every count fails, as if it were away",
+                change: "let redis.url lead to the primary",
+            },
         ),
         (
             condition.is_cluster,
             Level::Failure,
-            Trouble { what: "it is a node of a cluster", why: "a script counts keys of several slots at once, which a cluster refuses", change: "use one primary with replicas for the limits" },
+            Trouble {
+                what: "it is a node of a cluster",
+                why: "a script counts keys of several slots at once, which a cluster refuses",
+                change: "use one primary with replicas for the limits",
+            },
         ),
         (
             condition.evicts,
             Level::Warning,
-            Trouble { what: "it forgets keys when it is full (maxmemory-policy)", why: "a forgotten count is a limit that starts anew", change: "set maxmemory-policy noeviction, and memory enough" },
+            Trouble {
+                what: "it forgets keys when it is full (maxmemory-policy)",
+                why: "a forgotten count is a limit that starts anew",
+                change: "set maxmemory-policy noeviction, and memory enough",
+            },
         ),
     ];
     for (_, level, trouble) in troubles.into_iter().filter(|(holds, ..)| *holds) {
