@@ -44,8 +44,10 @@ use crate::telemetry::{self, metrics::Metrics};
 pub(crate) use audit_command::{auditor, operator, record, upkeep};
 pub(crate) use authorize::Authorization;
 pub use database::migrate;
-pub(crate) use database::{maintain, patient_reader, reader};
+pub(crate) use database::{maintain, patient_reader, reader, ways};
 pub use explain::explain;
+pub(crate) use explain::upstreams;
+pub(crate) use replicas::redis;
 
 use database::Database;
 
