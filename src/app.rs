@@ -33,6 +33,7 @@ use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps};
 use crate::mcp::{self, Relay, Sessions};
+use crate::oauth::continuations::Continuations;
 use crate::oauth::{self, AuthorizationServer};
 use crate::outgoing::Outgoing;
 use crate::pipeline::{InputSettings, Pipeline, Rounds};
@@ -234,6 +235,7 @@ impl App {
                 sanitizer,
                 dispatcher: Arc::new(Dispatcher::new(Arc::clone(&catalog))),
                 rounds: rounds(config, &keys, &store, &clock, id),
+                continuations: Continuations::new(store.clone(), &keys, Arc::clone(&clock)),
                 clock: Arc::clone(&clock),
                 metrics: Arc::clone(&metrics),
             }),

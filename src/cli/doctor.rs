@@ -6,7 +6,8 @@
 //! resource metadata (RFC 9728), authorization server metadata (RFC 8414),
 //! registration (RFC 7591 or a metadata document), authorization code with PKCE,
 //! token, tools. What a step finds goes into the [`Report`]; only what makes the
-//! next step impossible ends the walk.
+//! next step impossible ends the walk. A machine gets its token without a person: with
+//! `--machine` or an assertion the walk is the same from there on.
 
 mod authorize;
 mod challenge;
@@ -14,6 +15,7 @@ mod deployment;
 mod documents;
 mod endpoint;
 mod loopback;
+mod machine;
 mod registration;
 mod report;
 mod token;
@@ -55,6 +57,15 @@ pub(super) struct Options {
     /// File with that client's secret.
     #[arg(long, requires = "client_id")]
     client_secret_file: Option<PathBuf>,
+    /// File with that client's private key (PEM), for signed assertions of its own.
+    #[arg(long, requires = "client_id", conflicts_with = "client_secret_file")]
+    client_key_file: Option<PathBuf>,
+    /// As a machine, which nobody signs in to (`client_credentials`); needs the client.
+    #[arg(long, requires = "client_id", conflicts_with_all = ["sign_in", "read_only"])]
+    machine: bool,
+    /// With the assertion in this file, an ID-JAG or a workload's token (`jwt-bearer`).
+    #[arg(long, requires = "client_id", conflicts_with_all = ["machine", "sign_in", "read_only"])]
+    assertion_file: Option<PathBuf>,
     /// Port of the redirect URI, where the client's is fixed.
     #[arg(long, default_value_t = 0)]
     callback_port: u16,
@@ -83,6 +94,8 @@ struct Known {
     server: serde_json::Map<String, serde_json::Value>,
     /// Its issuer.
     issuer: String,
+    /// Whether that is a guess: there is no document that names it.
+    guessed: bool,
 }
 
 impl Known {
@@ -107,6 +120,10 @@ pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let mut report = Report::new(Subject::SignIn, options.json);
     // A step that cannot be gone says why in the report.
     let _ = walk(&web, url, &options, &mut report).await;
+    if report.has_met("challenge") {
+        // Last: there are servers that a bad token ends.
+        challenge::bad_token(&web, url, &mut report).await;
+    }
     Ok(report.finish())
 }
 
@@ -125,6 +142,11 @@ async fn walk(web: &Web, asked: &str, options: &Options, report: &mut Report) ->
             "read-only",
             "stopped before a client is registered (--read-only)",
         );
+        return Some(());
+    }
+    if options.machine || options.assertion_file.is_some() {
+        let tokens = machine::token(web, options, &known, report).await?;
+        token::tools(web, asked, &tokens, report).await;
         return Some(());
     }
     let listener = loopback::Listener::bind(options.callback_port, report).await?;

@@ -133,6 +133,11 @@ pub const ROUTES: &[Route] = &[
         methods: || post(oauth::account_sign_out),
     },
     Route {
+        path: "/account/continue/{id}",
+        access: Access::Everybody,
+        methods: || get(oauth::continuation).post(oauth::continuation_post),
+    },
+    Route {
         path: "/assets/{file}",
         access: Access::Everybody,
         methods: || get(pages::asset),

@@ -1,5 +1,6 @@
 //! What was found, said as it is found: for a person, or as one JSON object a line.
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -53,6 +54,8 @@ pub(super) struct Report {
     json: bool,
     failures: usize,
     warnings: usize,
+    /// Steps in which something was found as it should be.
+    met: BTreeSet<String>,
 }
 
 impl Report {
@@ -62,11 +65,18 @@ impl Report {
             json,
             failures: 0,
             warnings: 0,
+            met: BTreeSet::new(),
         }
+    }
+
+    /// Whether anything of a step was as it should be.
+    pub(super) fn has_met(&self, step: &str) -> bool {
+        self.met.contains(step)
     }
 
     /// As it should be.
     pub(super) fn ok(&mut self, step: &str, text: impl AsRef<str>) {
+        self.met.insert(step.to_owned());
         self.say(Level::Ok, step, text.as_ref());
     }
 
