@@ -63,7 +63,7 @@ sqlx-check:
 soak:
 	$(call part,soak)
 	tests/with-postgres.sh cargo test --locked --release --test soak -- --nocapture --test-threads 1
-	cargo test --locked --test it -- --ignored audit_
+	cargo test --locked --test it -- --ignored --nocapture audit_ streams_
 
 bench:
 	bench/run.sh

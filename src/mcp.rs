@@ -18,6 +18,7 @@ mod listeners;
 mod lists;
 mod lowering;
 mod modern;
+mod notices;
 mod questions;
 mod relay;
 mod replies;

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::digest::sha256;
 use super::item::{Family, Item};
 use super::shelf::{SelectionKey, Shelf};
@@ -24,6 +26,7 @@ pub struct View {
     version: u64,
     digest: [u8; 32],
     ttl: Duration,
+    starts_until: Option<Instant>,
 }
 
 /// What a view is made of; nothing need be in order, and of several with one key
@@ -34,6 +37,8 @@ pub(super) struct Stock {
     pub(super) items: [Vec<Arc<Item>>; 3],
     pub(super) upstreams: Vec<(UpstreamId, Abilities)>,
     pub(super) uris: ResourceUris,
+    /// Until when upstreams that have never been read are to be waited for.
+    pub(super) starts_until: Option<Instant>,
 }
 
 impl View {
@@ -53,7 +58,14 @@ impl View {
             version,
             digest: sha256(&bytes),
             ttl,
+            starts_until: stock.starts_until,
         }
+    }
+
+    /// Until when upstreams that have never been read are to be waited for; `None`
+    /// where there is none.
+    pub(super) fn starts_until(&self) -> Option<Instant> {
+        self.starts_until
     }
 
     /// The view of a tenant that has none.

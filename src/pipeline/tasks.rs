@@ -88,15 +88,10 @@ impl Talk<'_> {
             return self.no_task();
         };
         match self.call.attempt.era {
-            Era::Legacy => self.seen_through(task).await,
             Era::Modern if self.call.capabilities.has_tasks() => self.handed_out(task),
-            Era::Modern => {
-                self.record.upstream_failed("made a task unasked");
-                result::say(
-                    self.call.ask.method,
-                    "The server made a task of the call although this client takes none. The call may run; its outcome cannot be had.",
-                )
-            }
+            // A modern server has made a task for a client that takes none: it may have
+            // taken that from an earlier answer, and what it began is seen to its end.
+            Era::Legacy | Era::Modern => self.seen_through(task).await,
         }
     }
 
@@ -249,6 +244,7 @@ impl Talk<'_> {
     /// Waits for the end of a task in the place of a client that takes none, as long
     /// as the call may take; questions on the way go to the client.
     async fn seen_through(&mut self, mut task: Task) -> Result<CleanResult, Refusal> {
+        self.takes_tasks = true;
         let own = task.id;
         let mut deadline = Instant::now() + self.call_may_take();
         loop {
@@ -343,11 +339,11 @@ impl Talk<'_> {
         &mut self,
         requests: Vec<InputRequest>,
     ) -> Result<Json, Result<CleanResult, Refusal>> {
-        if self.call.asking == Asking::Not {
+        if self.call.asking != Asking::Beside {
             self.record.upstream_failed("asked for input");
             return Err(result::say(
                 self.call.ask.method,
-                "The server asks for input, and this client cannot be asked while it waits (it takes no event streams). Do not retry.",
+                "The server works on this as a task that needs input, and this client cannot be asked while it waits: a modern client has to declare the extension of tasks, a legacy one to take event streams. The task was called off.",
             ));
         }
         if let Some(needed) = requests.iter().find_map(|one| one.lacking.clone()) {

@@ -1,6 +1,7 @@
 //! Many upstreams as one server: merged lists in order and in pages, faults that
 //! stay with their upstream, collisions, tenants.
 
+use super::support::scripted::{Scripted, listing, plain, text};
 use super::support::{Era, Helper, Setup, Value, both, eventually, json};
 
 async fn everything(era: &str) -> Helper {
@@ -140,4 +141,30 @@ async fn rules_that_change_reach_lists_and_reads_at_once() {
     })
     .await;
     assert_eq!(alice.request("resources/read", read).await.code(), -32602);
+}
+
+#[tokio::test]
+async fn a_list_waits_for_upstreams_that_have_never_been_read_and_not_for_ever() {
+    // Connections are accepted, and answered a second later.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let never = format!("http://{}/mcp", silent.local_addr().unwrap());
+    let setup = Setup::new().upstream("late", Helper::at(&url).config());
+    let gateway = setup
+        .upstream("silent", Helper::at(&never).config())
+        .start()
+        .await;
+    let serving = tokio::task::spawn_blocking(move || {
+        std::thread::sleep(std::time::Duration::from_millis(700));
+        Scripted::on(listener, Era::Modern, |asked| match asked.method() {
+            "tools/list" => listing(&[&plain("late")]),
+            _ => text("done"),
+        })
+    });
+    let begun = std::time::Instant::now();
+    let mut alice = gateway.user("alice@acme").modern();
+    assert_eq!(alice.names().await, ["late"]);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(6));
+    drop(serving.await.unwrap());
 }

@@ -211,6 +211,40 @@ async fn an_upstream_hears_what_its_client_can_do_and_each_client_has_its_own_se
 }
 
 #[tokio::test]
+async fn upstreams_hear_of_changed_roots_through_any_replica() {
+    let server = asking::server(Era::Legacy);
+    let gateway = over(&server).await;
+    let replica = gateway.replica().await;
+    let capabilities = json!({"roots": {"listChanged": true}});
+    let alice = gateway.user("alice@acme");
+    let mut legacy = alice.able(Era::Legacy, capabilities.clone()).await;
+    let (id, mut events, request) = asked(&mut legacy, "roots").await;
+    legacy.reply(&request["id"], json!({"result": asking::answer("roots")})).await;
+    finished(&mut events, &id).await;
+    // A client that has no session of its own has nothing to follow up.
+    let mut modern = alice.able(Era::Modern, capabilities.clone()).await;
+    modern.call("roots", json!({})).await;
+    let told = || server.seen_of("notifications/roots/list_changed");
+    let declared = |asked: &super::support::scripted::Asked| {
+        asked.message["params"]["capabilities"]["roots"] == capabilities["roots"]
+    };
+    let opened = server.seen_of("initialize");
+    assert_eq!(opened.iter().filter(|asked| declared(asked)).count(), 1);
+    const CHANGED: &str = "notifications/roots/list_changed";
+    legacy.notify(CHANGED, json!({})).await;
+    eventually("the upstream is told", async || (told().len() == 1).then_some(())).await;
+    let elsewhere = legacy.used_by(alice.clone().through(&replica));
+    elsewhere.notify(CHANGED, json!({})).await;
+    eventually("by the other replica too", async || (told().len() == 2).then_some(())).await;
+    // Who did not say that it would is not passed on.
+    let mut silent = alice.able(Era::Legacy, json!({"roots": {}})).await;
+    silent.notify(CHANGED, json!({})).await;
+    silent.names().await;
+    assert_eq!(told().len(), 2);
+    assert!(server.faults().is_empty(), "{:?}", server.faults());
+}
+
+#[tokio::test]
 async fn a_call_that_is_cancelled_while_it_asks_stops_the_upstream() {
     let server = Talking::start(Era::Legacy, &["asks"], |mut talk| async move {
         talk.ask_only("elicitation/create", asking::question("elicit"))
