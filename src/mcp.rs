@@ -19,12 +19,14 @@ mod lists;
 mod lowering;
 mod modern;
 mod notices;
+mod notifications;
 mod questions;
 mod relay;
 mod replies;
 mod routed;
 mod session;
 mod subscriptions;
+mod task_news;
 mod watching;
 
 use std::net::IpAddr;

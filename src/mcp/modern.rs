@@ -50,7 +50,7 @@ pub(super) async fn request(
             let family = lists::family(&request.method).unwrap_or(Family::Resources);
             lists::items(server, &inbound.context, &request, version, family)
         }),
-        "subscriptions/listen" => listen::subscribe(server, inbound, &request),
+        "subscriptions/listen" => listen::subscribe(server, inbound, &request, &meta),
         method => answers::unknown_method(&request.id, method, true).into(),
     }
 }

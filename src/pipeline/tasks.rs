@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::audit::Outcome;
+use crate::catalog::Tool;
 use crate::dispatch::{DispatchFault, Errand};
 use crate::limits::Admission;
 use crate::protocol::json::ObjectBuilder;
@@ -14,8 +15,9 @@ use crate::protocol::{
     ClientCapabilities, Era, InputRequest, Json, Method, Task, TaskError, TaskStatus, Untrusted,
 };
 use crate::sanitize::{CleanResult, Findings};
+use crate::tenancy::TenantContext;
 use crate::upstream::UpstreamError;
-use crate::visibility;
+use crate::visibility::{self, Visible};
 
 use super::converse::{Said, Talk};
 use super::exchange::Turn;
@@ -50,12 +52,8 @@ impl Pipeline {
             return Err(Refusal::MissingCapability { needed });
         }
         let (context, method) = (&call.context, call.ask.method);
-        let handle = self.rounds.task(call).ok_or(Refusal::UnknownTask)?;
-        let view = self.catalog.view(context.tenant_id());
-        let tool = seen(context, &view, &handle.tool).map_err(|_| Refusal::UnknownTask)?;
-        if tool.upstream.as_str() != handle.upstream {
-            return Err(Refusal::UnknownTask);
-        }
+        let found = self.task_of(context, &call.ask.name);
+        let (handle, tool) = found.ok_or(Refusal::UnknownTask)?;
         record.name_task(method, &tool, handle.first_call);
         if !visibility::missing_scopes(context, &tool).is_empty() {
             return Err(Refusal::MissingScopes {
@@ -75,6 +73,22 @@ impl Pipeline {
             tool: Some(tool),
             _admission: admission,
         })
+    }
+}
+
+impl Pipeline {
+    /// The task of this id, where it is this caller's and of a tool that it may see.
+    fn task_of(&self, context: &TenantContext, id: &str) -> Option<(Handle, Visible<Tool>)> {
+        let handle = self.rounds.task(context.principal(), id)?;
+        let view = self.catalog.view(context.tenant_id());
+        let tool = seen(context, &view, &handle.tool).ok()?;
+        (tool.upstream.as_str() == handle.upstream).then_some((handle, tool))
+    }
+
+    /// Whether the caller may hear of the task with this id.
+    pub fn may_hear_of_task(&self, context: &TenantContext, id: &str) -> bool {
+        self.task_of(context, id)
+            .is_some_and(|(_, tool)| visibility::missing_scopes(context, &tool).is_empty())
     }
 }
 

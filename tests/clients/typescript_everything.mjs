@@ -89,7 +89,8 @@ expect('templates', await all(params => client.listResourceTemplates(params), 'r
 expect('read', await client.readResource({ uri: 'test://static-text' }), 'text/plain');
 expect('binary', await client.readResource({ uri: 'test://static-binary' }), '"blob"');
 expect('template', await client.readResource({ uri: 'test://template/7/data' }), '7');
-expect('unknown resource', await client.readResource({ uri: 'test://nowhere' }).catch(error => ({ code: error.code, message: error.message })), mode === 'legacy' ? '-32002' : '-32602');
+// v2 puts the code of either era in the modern one's place.
+expect('unknown resource', await client.readResource({ uri: 'test://nowhere' }).catch(error => ({ code: error.code, message: error.message })), v1 ? '-32002' : '-32602');
 expect('prompts', await all(params => client.listPrompts(params), 'prompts'), 'test_simple_prompt');
 expect('prompt', await client.getPrompt({ name: 'test_prompt_with_arguments', arguments: { arg1: 'one', arg2: 'two' } }), 'one', 'two');
 expect('prompt with resource', await client.getPrompt({ name: 'test_prompt_with_embedded_resource', arguments: { resourceUri: 'test://example' } }), '"resource"');

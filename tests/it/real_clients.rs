@@ -34,16 +34,14 @@ async fn real_clients_use_everything_in_each_era_over_upstreams_of_each() {
         let setup = Setup::new().over("up", server);
         let gateway = setup.yaml("server: { page_size: 10 }").start().await;
         let alice = gateway.user("alice@acme");
-        for (number, (recipe, mode)) in [
+        let mut passed = 0;
+        for (recipe, mode) in [
             ("ts-v1-everything", "legacy"),
             ("ts-v2-everything", "legacy"),
             ("ts-v2-everything", "2026-07-28"),
             ("python-everything", "legacy"),
             ("python-everything", "2026-07-28"),
-        ]
-        .into_iter()
-        .enumerate()
-        {
+        ] {
             let verdict = real::client(recipe, &alice, &[("MODE", mode)]).await;
             eprintln!("{verdict} (a {upstream} upstream)");
             if !verdict.starts_with("PASS ") {
@@ -51,10 +49,11 @@ async fn real_clients_use_everything_in_each_era_over_upstreams_of_each() {
                 continue;
             }
             // What the client called off was called off here.
+            passed += 1;
             let what = format!("{recipe} {mode} over {upstream}: the call is cancelled");
             eventually(&what, async || {
                 let outcome = ["--tool", "slow_compute", "--outcome", "cancelled"];
-                (gateway.audit(&outcome).len() > number - failed.len()).then_some(())
+                (gateway.audit(&outcome).len() >= passed).then_some(())
             })
             .await;
         }

@@ -219,7 +219,9 @@ async fn upstreams_hear_of_changed_roots_through_any_replica() {
     let alice = gateway.user("alice@acme");
     let mut legacy = alice.able(Era::Legacy, capabilities.clone()).await;
     let (id, mut events, request) = asked(&mut legacy, "roots").await;
-    legacy.reply(&request["id"], json!({"result": asking::answer("roots")})).await;
+    legacy
+        .reply(&request["id"], json!({"result": asking::answer("roots")}))
+        .await;
     finished(&mut events, &id).await;
     // A client that has no session of its own has nothing to follow up.
     let mut modern = alice.able(Era::Modern, capabilities.clone()).await;
@@ -232,10 +234,16 @@ async fn upstreams_hear_of_changed_roots_through_any_replica() {
     assert_eq!(opened.iter().filter(|asked| declared(asked)).count(), 1);
     const CHANGED: &str = "notifications/roots/list_changed";
     legacy.notify(CHANGED, json!({})).await;
-    eventually("the upstream is told", async || (told().len() == 1).then_some(())).await;
+    eventually("the upstream is told", async || {
+        (told().len() == 1).then_some(())
+    })
+    .await;
     let elsewhere = legacy.used_by(alice.clone().through(&replica));
     elsewhere.notify(CHANGED, json!({})).await;
-    eventually("by the other replica too", async || (told().len() == 2).then_some(())).await;
+    eventually("by the other replica too", async || {
+        (told().len() == 2).then_some(())
+    })
+    .await;
     // Who did not say that it would is not passed on.
     let mut silent = alice.able(Era::Legacy, json!({"roots": {}})).await;
     silent.notify(CHANGED, json!({})).await;

@@ -170,7 +170,7 @@ async fn a_legacy_client_has_tasks_seen_through_in_its_place() {
 
 #[tokio::test]
 async fn changes_of_tasks_are_told_to_whom_they_concern() {
-    let mut gateway = gateway().await;
+    let gateway = gateway().await;
     let mut alice = of(&gateway, "alice@acme").await;
     let id = made(&mut alice, "confirm_delete", json!({})).await;
     let wanted = json!({"notifications": {"taskIds": [id, "unknown"]}});
@@ -199,7 +199,10 @@ async fn changes_of_tasks_are_told_to_whom_they_concern() {
         }
     };
     let asks = becomes(&mut events, "input_required").await;
-    assert_eq!(asks["inputRequests"]["confirm"]["method"], "elicitation/create");
+    assert_eq!(
+        asks["inputRequests"]["confirm"]["method"],
+        "elicitation/create"
+    );
     let responses = json!({"confirm": {"action": "accept", "content": {"confirm": true}}});
     let params = json!({"taskId": id, "inputResponses": responses});
     alice.request("tasks/update", params).await;
