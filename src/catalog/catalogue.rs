@@ -257,13 +257,7 @@ impl Catalog {
             let old = before.get(&tenant);
             let same_offer = old.is_some_and(|old| old.digest() == fresh.digest());
             let view = match old {
-                Some(old)
-                    if same_offer
-                        && old.ttl() == fresh.ttl()
-                        && old.starts_until() == fresh.starts_until() =>
-                {
-                    old
-                }
+                Some(old) if old.stands_like(fresh) => old,
                 _ => &*fresh,
             };
             views.insert(tenant.clone(), Arc::clone(view));
@@ -326,6 +320,7 @@ fn make(
     for (_, source) in serving.iter().filter_map(|at| sources.get_index(*at)) {
         let snapshot = source.snapshot();
         ttl = ttl.min(snapshot.ttl);
+        stock.away += usize::from(snapshot.away);
         stock.starts_until = stock.starts_until.max(snapshot.starts_until);
         for tool in snapshot.tools.iter() {
             if taken.insert(tool.exposed.clone()) {

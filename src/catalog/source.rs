@@ -32,7 +32,7 @@ const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait after a failure.
 const LAST_WAIT: Duration = Duration::from_mins(1);
 /// How long callers wait for an upstream that has never been read.
-const FIRST_READING: Duration = Duration::from_secs(3);
+const FIRST_READING: Duration = Duration::from_secs(5);
 /// How long callers may take a list for fresh while an upstream is away.
 const WHILE_AWAY: Duration = Duration::from_secs(5);
 
@@ -72,6 +72,8 @@ pub(super) struct Snapshot {
     pub(super) ttl: Duration,
     /// Until when its first reading is to be waited for.
     pub(super) starts_until: Option<Instant>,
+    /// It cannot be reached, and what it offered last is too old to be shown.
+    pub(super) away: bool,
 }
 
 /// An upstream in the catalogue.
@@ -326,6 +328,7 @@ impl Source {
                 state.items.clone()
             },
             abilities: state.abilities,
+            away: gone,
             starts_until: state.tried_at.is_none().then(|| self.added + FIRST_READING),
             ttl: if state.failure.is_some() || state.read_at.is_none() {
                 WHILE_AWAY

@@ -39,7 +39,7 @@ ts-client-v2) said=$(SDK=v2 "$node" "$here/typescript.mjs" 2>&1) ;;
 python) said=$("$installed/py/bin/python" "$here/python_sdk.py" 2>&1) ;;
 ts-v1-everything) said=$(SDK=v1 "$node" "$here/typescript_everything.mjs" 2>&1) ;;
 ts-v2-everything) said=$(SDK=v2 "$node" "$here/typescript_everything.mjs" 2>&1) ;;
-python-everything) said=$("$installed/py/bin/python" "$here/python_everything.py" 2>&1) ;;
+python-everything) said=$("$installed/py/bin/python" -W ignore "$here/python_everything.py" 2>&1) ;;
 inspector) said=$(inspector 2>&1) ;;
 *) said="no such client"; false ;;
 esac
