@@ -78,3 +78,4 @@ mod support;
 mod tasks;
 mod tools;
 mod translation;
+mod wire_rules;
