@@ -18,6 +18,7 @@ mod result;
 mod rounds;
 mod state;
 mod tasks;
+mod visits;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use crate::clock::SharedClock;
 use crate::credentials::Credentials;
 use crate::dispatch::{Dispatcher, Errand};
 use crate::limits::{Admission, Cost, Limits};
+use crate::oauth::continuations::{Continuations, Visitor};
 use crate::protocol::{ClientCapabilities, Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
@@ -58,6 +60,8 @@ pub struct Pipeline {
     pub dispatcher: Arc<Dispatcher>,
     /// Requests that wait for input of their caller.
     pub rounds: Rounds,
+    /// Pages that people are asked to open.
+    pub continuations: Continuations,
     /// Time.
     pub clock: SharedClock,
     /// Counters.
@@ -107,6 +111,8 @@ pub struct Call {
     pub capabilities: ClientCapabilities,
     /// How it is asked to.
     pub asking: Asking,
+    /// Whom a link of ours is for, where the caller is a person who can sign in here.
+    pub visitor: Option<Visitor>,
     /// What the record says of the request itself.
     pub attempt: Attempt,
     /// The configuration's credentials for upstreams.
@@ -203,7 +209,7 @@ impl Pipeline {
 
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
-        let ready = self.admitted(call, record)?;
+        let ready = self.admitted(call, record).await?;
         let round = self.rounds.open(call, &ready.errand).await?;
         record.continues(round.first_call());
         let recorded = self.recorded(record).await?;
@@ -233,21 +239,21 @@ impl Pipeline {
     }
 
     /// Everything that can refuse before anything is dispatched.
-    fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
+    async fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
         let cost = match call.ask.method {
             // Looking how a task stands is no work.
             Method::GetTask => Cost::Browse,
             _ => Cost::Call,
         };
-        let admission = self.limits.admit(&call.context, cost)?;
+        let admission = self.limits.admit(&call.context, cost).await?;
         match call.ask.method {
-            Method::CallTool => self.admitted_tool(call, admission, record),
+            Method::CallTool => self.admitted_tool(call, admission, record).await,
             method if method.is_of_tasks() => self.admitted_task(call, admission, record),
             _ => self.admitted_reading(call, admission, record),
         }
     }
 
-    fn admitted_tool(
+    async fn admitted_tool(
         &self,
         call: &Call,
         admission: Admission,
@@ -265,7 +271,7 @@ impl Pipeline {
             });
         }
         let admission = match &tool.rule.class {
-            Some(class) => admission.merge(self.limits.admit_tool(context, class)?),
+            Some(class) => admission.merge(self.limits.admit_tool(context, class).await?),
             None => admission,
         };
         let arguments = call.ask.param("arguments");

@@ -95,7 +95,7 @@ async fn request(server: &Arc<Server>, inbound: Inbound, request: Request, bytes
         .await;
     match route(&meta, &request.method, header) {
         Route::Modern => modern::request(server, inbound, request, meta, bytes).await,
-        Route::Initialize => legacy::initialize(server, &inbound, &request),
+        Route::Initialize => legacy::initialize(server, &inbound, &request).await,
         Route::Legacy => legacy::request(server, inbound, request, meta, bytes).await,
     }
 }

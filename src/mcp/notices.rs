@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::ids::TenantId;
 use crate::limits::Cost;
 use crate::protocol::{Notification, RequestId};
+use crate::tenancy::TenantContext;
 use crate::upstream::CallerKey;
 
 use super::session::Session;
@@ -36,17 +37,26 @@ pub(super) fn hear(
             }
         }
         "notifications/roots/list_changed" if session.capabilities.announces_roots() => {
-            let context = &inbound.context;
-            // Each upstream hears of it: it costs what a list does.
-            if server.pipeline.limits.admit(context, Cost::Browse).is_ok() {
-                let key = CallerKey(session.caller_key(context.principal().key().as_bytes()));
-                let news = relay::roots_changed(session.id, context.tenant_id(), key);
-                roots_changed(server, context.tenant_id().clone(), key);
-                server.relay.announce(news);
-            }
+            let (server, session) = (Arc::clone(server), session.clone());
+            let context = inbound.context.clone();
+            tokio::spawn(async move { announce_roots(&server, &context, &session).await });
         }
         _ => {}
     }
+}
+
+/// Lets all upstreams of a session know, through every replica. Each of them hears of it,
+/// so it costs what a list does.
+async fn announce_roots(server: &Arc<Server>, context: &TenantContext, session: &Session) {
+    let limits = &server.pipeline.limits;
+    if limits.admit(context, Cost::Browse).await.is_err() {
+        return;
+    }
+    let key = CallerKey(session.caller_key(context.principal().key().as_bytes()));
+    let news = relay::roots_changed(session.id, context.tenant_id(), key);
+    server.relay.announce(news);
+    let catalog = &server.pipeline.catalog;
+    catalog.roots_changed(context.tenant_id(), key).await;
 }
 
 /// Tells the upstreams that keep a session for this one.
