@@ -313,6 +313,8 @@ async fn c13_arrays_and_doubled_keys_carry_nothing_past_the_checks() {
     .await;
 }
 
+const VERSION: &str = "mcp-protocol-version";
+
 #[tokio::test]
 async fn c14_versions_are_judged_by_body_and_header() {
     scripted(async |combo, _| {
@@ -323,7 +325,6 @@ async fn c14_versions_are_judged_by_body_and_header() {
             let code = answer.message()["error"]["code"].as_i64();
             (answer.status.as_u16(), code.unwrap_or_default())
         };
-        const VERSION: &str = "mcp-protocol-version";
         if combo.is_modern() {
             let meta = |key: &str, value: Value| {
                 let key = format!("io.modelcontextprotocol/{key}");

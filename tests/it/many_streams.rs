@@ -3,6 +3,7 @@
 //! them, and whether each gets its graceful end. The replica is a process of its own;
 //! each side needs a file descriptor a stream (`ulimit -n`).
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -34,10 +35,10 @@ impl Opening {
         let mut bytes =
             format!("POST /mcp HTTP/1.1\r\nhost: {authority}\r\nauthorization: Bearer {token}\r\n");
         for (name, value) in &request.headers {
-            bytes += &format!("{name}: {value}\r\n");
+            let _ = write!(bytes, "{name}: {value}\r\n");
         }
         let body = request.body.to_string();
-        bytes += &format!("content-length: {}\r\n\r\n{body}", body.len());
+        let _ = write!(bytes, "content-length: {}\r\n\r\n{body}", body.len());
         Self {
             bytes,
             is_modern: true,

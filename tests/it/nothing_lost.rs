@@ -3,6 +3,7 @@
 //! of either era. (`resultType`, caching hints and the envelopes of merged lists are the
 //! gateway's own.)
 
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 use axum::body::Bytes;
@@ -189,9 +190,9 @@ async fn serve(State(shared): State<Arc<Shared>>, method: Method, body: Bytes) -
                 params["progressToken"] = message["params"]["_meta"]["progressToken"].clone();
             }
             let event = json!({"jsonrpc": "2.0", "method": method, "params": params});
-            events += &format!("data: {event}\n\n");
+            let _ = write!(events, "data: {event}\n\n");
         }
-        events += &format!("data: {}\n\n", said(outcome));
+        let _ = write!(events, "data: {}\n\n", said(outcome));
         return ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response();
     }
     let kind = [(header::CONTENT_TYPE, "application/json")];

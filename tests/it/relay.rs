@@ -210,6 +210,8 @@ async fn an_upstream_hears_what_its_client_can_do_and_each_client_has_its_own_se
     assert!(declared.contains(&json!({})), "{declared:?}");
 }
 
+const CHANGED: &str = "notifications/roots/list_changed";
+
 #[tokio::test]
 async fn upstreams_hear_of_changed_roots_through_any_replica() {
     let server = asking::server(Era::Legacy);
@@ -226,13 +228,12 @@ async fn upstreams_hear_of_changed_roots_through_any_replica() {
     // A client that has no session of its own has nothing to follow up.
     let mut modern = alice.able(Era::Modern, capabilities.clone()).await;
     modern.call("roots", json!({})).await;
-    let told = || server.seen_of("notifications/roots/list_changed");
+    let told = || server.seen_of(CHANGED);
     let declared = |asked: &super::support::scripted::Asked| {
         asked.message["params"]["capabilities"]["roots"] == capabilities["roots"]
     };
     let opened = server.seen_of("initialize");
     assert_eq!(opened.iter().filter(|asked| declared(asked)).count(), 1);
-    const CHANGED: &str = "notifications/roots/list_changed";
     legacy.notify(CHANGED, json!({})).await;
     eventually("the upstream is told", async || {
         (told().len() == 1).then_some(())

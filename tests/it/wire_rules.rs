@@ -27,13 +27,13 @@ async fn of_several_faults_the_earliest_in_the_order_is_told() {
     let gateway = Setup::new()
         .upstream("up", server.config())
         .yaml(
-            r#"
+            r"
             server: { body_limit: 64KiB }
             tenants: { acme: { tools: { deny: [hidden] } } }
             tools:
               - { match: scoped, scopes: [crm.admin], limits: { rate: 1/h, burst: 1 } }
               - { match: limited, limits: { rate: 1/h, burst: 1 } }
-            "#,
+            ",
         )
         .start()
         .await;
