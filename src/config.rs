@@ -60,7 +60,7 @@ pub use fault::{ConfigFaults, Fault, Origin, Severity, render, render_json};
 pub use identity_providers::{Algorithm, Claims, IdentityProvider, Login};
 pub use keeping::{Keeping, LegalHold};
 pub use keys::{Key, keys};
-pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
+pub use limits::{Bucket, EdgeLimits, LocalBucket, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
 pub use names::{NameRule, NameRules};
 pub use outgoing::Outgoing;
