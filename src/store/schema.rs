@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use sqlx::PgExecutor;
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, PgExecutor, Row};
 use time::Date;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -109,10 +108,13 @@ pub(super) async fn connect(
 
 /// Whether the session is as we asked for it.
 async fn keeps_settings(connection: &mut PgConnection) -> Result<bool, StoreError> {
-    // Not checked when compiled: there is nothing of ours in it.
-    sqlx::query_scalar("SELECT current_setting('lock_timeout') = '10s'")
+    // As plain text: a pooler is no place for a statement with a name.
+    let asked = sqlx::raw_sql("SELECT current_setting('lock_timeout')");
+    asked
         .fetch_one(connection)
         .await
+        .and_then(|row| row.try_get::<String, _>(0))
+        .map(|limit| limit == "10s")
         .map_err(|error| StoreError::of_statement(&error))
 }
 

@@ -161,7 +161,7 @@ async fn calls_go_through_a_transaction_pooler() {
     for asked in asked {
         asked.await.unwrap();
     }
-    let count = "select count(*), count(distinct call_id) from audit_calls where outcome = 'ok'";
+    let count = "select count(*), count(distinct call_id) from audit_calls where tool = 'slow' and outcome = 'ok'";
     assert_eq!(database.psql(count).trim(), "240|240");
     let open = "select count(*) from pg_stat_activity where state like 'idle in transaction%'
         and datname = current_database()";
@@ -196,7 +196,7 @@ async fn while_one_migrates_the_others_wait_alive_and_not_ready() {
         assert!(commands.iter_mut().all(|command| command.ended().is_none()));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    database.psql("drop table hold");
+    database.psql("delete from test.hold");
     for command in commands {
         succeeded(command);
     }
@@ -224,13 +224,16 @@ async fn when_the_one_that_migrates_is_killed_the_next_takes_over() {
     each_once(&database);
 }
 
-/// Has migrations wait in the middle for as long as there is a table `hold`.
+/// Has migrations wait in the middle for as long as there is a row in `test.hold`.
 fn slow(database: &Database) {
     database.psql(
-        "create table hold ();
+        "create schema test;
+         grant usage on schema test to public;
+         create table test.hold as select 1 as one;
+         grant select on test.hold to public;
          create function slow() returns event_trigger language plpgsql as $$ begin
              while to_regclass('public.session_states') is not null
-                 and to_regclass('public.hold') is not null loop
+                 and exists (select from test.hold) loop
                  perform pg_sleep(0.05);
              end loop;
          end $$;

@@ -108,14 +108,14 @@ async fn soak_replicas_under_mixed_load_with_faults_do_not_grow() {
         .postgres(&postgres)
         .yaml("server: { drain_delay: 1s, drain_timeout: 10s }")
         .yaml(&json!({"redis": {"url": redis.url(), "timeout": "2s"}}).to_string())
-        .yaml("upstreams: { hostile: { concurrent: 500 } }")
+        .yaml("upstreams: { hostile: { concurrent: 500, prefix: h_ } }")
         .upstream("hostile", hostile.config_of("/modern"));
     let mut fleet = Fleet::start(setup).await;
     let lasting = fleet.replicas[0].process().id();
     let going = Arc::new(AtomicBool::new(true));
     let listening = listeners(&fleet, &going, 8);
     let callers = (0..8).map(|number| fleet.user(&format!("user{number}@acme")));
-    let load = Load::start(callers, "slow", Duration::from_millis(25)).await;
+    let load = Load::start(callers, "h_slow", Duration::from_millis(25)).await;
     let (mut held, signed_out) = (None, AtomicUsize::new(0));
     let (mut samples, mut turns) = (Vec::new(), 0_usize);
     while Instant::now() < until {

@@ -126,7 +126,7 @@ fn settings(port: u16, figures: u16, replicas: &[Gateway]) -> String {
         .collect();
     format!(
         "global
-    maxconn 20000
+    maxconn 4000
 defaults
     mode http
     timeout connect 2s
