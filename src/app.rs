@@ -34,6 +34,7 @@ use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
 use crate::limits::{Limits, StreamCaps};
 use crate::mcp::{self, Relay, Sessions};
+use crate::oauth::continuations::Continuations;
 use crate::oauth::{self, AuthorizationServer};
 use crate::outgoing::Outgoing;
 use crate::pipeline::{InputSettings, Pipeline, Rounds};
@@ -46,8 +47,10 @@ use crate::telemetry::{self, metrics::Metrics};
 pub(crate) use audit_command::{auditor, operator, record, upkeep};
 pub(crate) use authorize::Authorization;
 pub use database::migrate;
-pub(crate) use database::{maintain, patient_reader, reader};
+pub(crate) use database::{maintain, patient_reader, reader, ways};
 pub use explain::explain;
+pub(crate) use explain::upstreams;
+pub(crate) use replicas::redis;
 pub(crate) use rewrap::{reading_keys, rewrap};
 
 use database::Database;
@@ -235,6 +238,7 @@ impl App {
                 sanitizer,
                 dispatcher: Arc::new(Dispatcher::new(Arc::clone(&catalog))),
                 rounds: rounds(config, &keys, &store, &clock, id),
+                continuations: Continuations::new(store.clone(), &keys, Arc::clone(&clock)),
                 clock: Arc::clone(&clock),
                 metrics: Arc::clone(&metrics),
             }),

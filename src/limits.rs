@@ -30,7 +30,7 @@ pub use address::address_key;
 pub use admission::{Admission, LimitFault, Limited, Standing, ToolClass};
 pub use governor::{clock::QuantaInstant, middleware::NoOpMiddleware};
 pub use limiter::{Cost, Limits};
-pub use shared::{Shared, SharedFault, SharedSettings};
+pub use shared::{Shared, SharedCondition, SharedFault, SharedSettings};
 pub use streams::{StreamCaps, StreamPermit, StreamsFull};
 pub use ticks::Ticks;
 

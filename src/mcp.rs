@@ -40,6 +40,7 @@ use crate::clock::SharedClock;
 use crate::credentials::Credentials;
 use crate::identity::Principal;
 use crate::limits::StreamCaps;
+use crate::oauth::continuations::Visitor;
 use crate::pipeline::Pipeline;
 use crate::protocol::Json;
 use crate::seal::Sealer;
@@ -76,6 +77,8 @@ pub struct Inbound {
     pub address: Option<IpAddr>,
     /// The headers that MCP gives a meaning.
     pub headers: McpHeaders,
+    /// Whom a link of ours is for, where the caller is a person who can sign in here.
+    pub visitor: Option<Visitor>,
     /// Which media types the caller takes.
     pub accept: Accept,
     /// Bumped when the configuration changes.
@@ -97,6 +100,7 @@ impl Inbound {
             config_digest: self.config_digest,
             address: self.address,
             headers: self.headers.clone(),
+            visitor: self.visitor.clone(),
             accept: self.accept,
             epoch: self.epoch.clone(),
             extensions: self.extensions,

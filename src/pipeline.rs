@@ -18,6 +18,7 @@ mod result;
 mod rounds;
 mod state;
 mod tasks;
+mod visits;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use crate::clock::SharedClock;
 use crate::credentials::Credentials;
 use crate::dispatch::{Dispatcher, Errand};
 use crate::limits::{Admission, Cost, Limits};
+use crate::oauth::continuations::{Continuations, Visitor};
 use crate::protocol::{ClientCapabilities, Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
@@ -58,6 +60,8 @@ pub struct Pipeline {
     pub dispatcher: Arc<Dispatcher>,
     /// Requests that wait for input of their caller.
     pub rounds: Rounds,
+    /// Pages that people are asked to open.
+    pub continuations: Continuations,
     /// Time.
     pub clock: SharedClock,
     /// Counters.
@@ -107,6 +111,8 @@ pub struct Call {
     pub capabilities: ClientCapabilities,
     /// How it is asked to.
     pub asking: Asking,
+    /// Whom a link of ours is for, where the caller is a person who can sign in here.
+    pub visitor: Option<Visitor>,
     /// What the record says of the request itself.
     pub attempt: Attempt,
     /// The configuration's credentials for upstreams.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use anyhow::Context;
 
 use super::App;
+use crate::clock::{Clock, SystemClock};
 use crate::config::{self, Config};
-use crate::limits::{Limits, Shared, SharedSettings, Ticks};
+use crate::limits::{Limits, Shared, SharedCondition, SharedSettings, Ticks};
 use crate::telemetry::metrics::Metrics;
 
 /// A replica whose heartbeat is older counts no more: four that were missed.
@@ -15,21 +16,40 @@ const SILENT_SECONDS: u32 = 20;
 /// The limits that the configuration asks for.
 pub(super) fn limits(config: &Config, metrics: &Arc<Metrics>) -> anyhow::Result<Limits> {
     let limits = Limits::new(Ticks::machine());
+    Ok(match shared(config, metrics)? {
+        Some(shared) => limits.with(shared),
+        None => limits,
+    })
+}
+
+fn shared(config: &Config, metrics: &Arc<Metrics>) -> anyhow::Result<Option<Shared>> {
     let redis = &config.redis;
     if redis.url.is_none() {
-        return Ok(limits);
+        return Ok(None);
     }
     let password = redis.password_file.as_deref().map(config::read_secret_file);
     let ca = redis.ca_file.as_ref().map(|file| {
         std::fs::read(file).with_context(|| format!("redis.ca_file: {}", file.display()))
     });
-    let shared = Shared::new(SharedSettings {
+    Ok(Some(Shared::new(SharedSettings {
         redis,
         password: password.transpose().context("redis.password_file")?,
         ca: ca.transpose()?,
         metrics: Arc::clone(metrics),
-    })?;
-    Ok(limits.with(shared))
+    })?))
+}
+
+/// How the store of shared limits is set up; `None` where the configuration names none.
+///
+/// # Errors
+/// Why nothing can be counted there.
+pub(crate) async fn redis(config: &Config) -> Result<Option<SharedCondition>, String> {
+    let metrics = Arc::new(Metrics::new(SystemClock.unix_seconds()));
+    let shared = shared(config, &metrics).map_err(|fault| format!("{fault:#}"))?;
+    match shared {
+        None => Ok(None),
+        Some(shared) => shared.condition().await.map(Some),
+    }
 }
 
 /// Looks how many replicas live, and divides what is counted here among them.

@@ -8,6 +8,7 @@
 //! Places are leases: they end by themselves when nobody renews them, so that those of a
 //! replica that was killed come back.
 
+mod condition;
 mod connection;
 mod keys;
 mod leases;
@@ -23,6 +24,7 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::time::timeout;
 
+pub use condition::SharedCondition;
 pub use connection::SharedFault;
 pub(super) use leases::Lease;
 

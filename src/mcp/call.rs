@@ -125,6 +125,7 @@ pub(super) fn start(
         param_headers: modern.then_some(inbound.headers.params),
         capabilities: caller.capabilities,
         asking: caller.asking,
+        visitor: inbound.visitor,
         attempt: Attempt {
             trace_id,
             ..caller.attempt

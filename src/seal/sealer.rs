@@ -47,6 +47,8 @@ pub enum Label {
     ProviderToken,
     /// Keys that left the keys file.
     RetiredKey,
+    /// Pages that tool servers want people to open.
+    Continuation,
 }
 
 impl Label {
@@ -65,6 +67,7 @@ impl Label {
             Self::SigningKey => b"signing key",
             Self::ProviderToken => b"provider token",
             Self::RetiredKey => b"retired key",
+            Self::Continuation => b"continuation",
         }
     }
 }
