@@ -26,7 +26,7 @@ fn migrating(gateway: &Gateway, count: usize) -> Vec<Process> {
 }
 
 fn succeeded(mut command: Process) {
-    let status = command.wait(Duration::from_secs(60)).expect("it ends");
+    let status = command.wait(Duration::from_mins(1)).expect("it ends");
     assert!(status.success(), "{}", command.output().tail(20));
 }
 

@@ -141,7 +141,7 @@ async fn a_roll_out_under_load_fails_no_call_loses_no_record_and_logs_nobody_out
         listening.push(tokio::spawn(async move {
             let mut stream = session.listen().await;
             let mut last = None;
-            while let Some(event) = stream.within(Duration::from_secs(60)).await {
+            while let Some(event) = stream.within(Duration::from_mins(1)).await {
                 last = event.message().or(last);
                 if last.as_ref().is_some_and(|last| last["result"].is_object()) {
                     break;

@@ -115,7 +115,7 @@ impl Fleet {
 }
 
 fn settings(port: u16, figures: u16, replicas: &[Gateway]) -> String {
-    let servers: String = replicas
+    let servers: Vec<String> = replicas
         .iter()
         .enumerate()
         .map(|(number, replica)| {
@@ -124,6 +124,7 @@ fn settings(port: u16, figures: u16, replicas: &[Gateway]) -> String {
             format!("    server r{number} {public} check port {admin}\n")
         })
         .collect();
+    let servers = servers.concat();
     format!(
         "global
     maxconn 4000
