@@ -2,7 +2,7 @@
 # make lint    format, clippy, dependencies
 # make sqlx    writes the offline query data anew after a change of SQL
 # make soak    what takes long: millions of hostile inputs, millions of audited rows, a thousand calls
-#              killed twenty times; builds in release
+#              killed twenty times, half an hour of three replicas with faults (SOAK_MINUTES); builds in release
 # make sbom    what the program is made of (CycloneDX), as target/toolgate.cdx.json
 # make bench   the peers side by side (bench/README.md); builds in release
 
@@ -75,7 +75,7 @@ soak:
 	$(call part,soak)
 	POSTGRES_OPTIONS='-c shared_buffers=1GB -c max_wal_size=8GB' tests/with-postgres.sh \
 		cargo test --locked --release --test soak -- --nocapture --test-threads 1
-	cargo test --locked --test it -- --ignored --nocapture audit_ streams_
+	cargo test --locked --test it -- --ignored --nocapture audit_ streams_ soak_replicas
 
 bench:
 	bench/run.sh

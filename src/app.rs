@@ -9,6 +9,7 @@ mod database;
 mod explain;
 mod health;
 mod replicas;
+mod rewrap;
 mod snapshot;
 
 use std::net::SocketAddr;
@@ -39,6 +40,7 @@ use crate::outgoing::Outgoing;
 use crate::pipeline::{InputSettings, Pipeline, Rounds};
 use crate::sanitize::Sanitizer;
 use crate::seal::{Keys, Label};
+use crate::secret::Secret;
 use crate::store::Store;
 use crate::telemetry::{self, metrics::Metrics};
 
@@ -49,6 +51,7 @@ pub(crate) use database::{maintain, patient_reader, reader, ways};
 pub use explain::explain;
 pub(crate) use explain::upstreams;
 pub(crate) use replicas::redis;
+pub(crate) use rewrap::{reading_keys, rewrap};
 
 use database::Database;
 
@@ -358,7 +361,11 @@ fn rounds(
 /// database is embedded: then they lie beside it, since what they signed and sealed
 /// there has to be readable after a restart.
 pub(crate) fn keys(config: &Config) -> anyhow::Result<Keys> {
-    let text = match (&config.keys_file, &config.database.embedded) {
+    Keys::parse(keys_text(config)?.expose()).context("keys_file")
+}
+
+fn keys_text(config: &Config) -> anyhow::Result<Secret<String>> {
+    Ok(match (&config.keys_file, &config.database.embedded) {
         (Some(file), _) => crate::config::read_secret_file(file)?,
         (None, Some(embedded)) => {
             let file = embedded.data_dir.join("keys");
@@ -368,8 +375,7 @@ pub(crate) fn keys(config: &Config) -> anyhow::Result<Keys> {
             crate::config::read_secret_file(&file)?
         }
         (None, None) => anyhow::bail!("keys_file is missing"),
-    };
-    Keys::parse(text.expose()).context("keys_file")
+    })
 }
 
 fn write_keys(file: &std::path::Path) -> std::io::Result<()> {

@@ -82,7 +82,7 @@ enum Command {
     /// Shows and ends what people have let in: apps that act for them.
     #[command(subcommand)]
     Grants(grants::Command),
-    /// Shows and rotates what access tokens are signed with.
+    /// Shows and rotates what access tokens are signed with, and seals stored secrets anew.
     #[command(subcommand)]
     Keys(keys::Command),
     /// Brings the database to this release's schema. Replicas wait for it.

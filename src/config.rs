@@ -14,10 +14,10 @@ mod keeping;
 mod limits;
 mod names;
 mod outgoing;
-mod redis;
 mod resources;
 mod sanitize;
 mod server;
+mod shared_limits;
 mod streams;
 mod telemetry;
 mod tenants;
@@ -60,11 +60,10 @@ pub use fault::{ConfigFaults, Fault, Origin, Severity, render, render_json};
 pub use identity_providers::{Algorithm, Claims, IdentityProvider, Login};
 pub use keeping::{Keeping, LegalHold};
 pub use keys::{Key, keys};
-pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
+pub use limits::{Bucket, EdgeLimits, LocalBucket, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
 pub use names::{NameRule, NameRules};
 pub use outgoing::Outgoing;
-pub use redis::{Redis, WhenAway};
 pub use resources::{ResourceUris, Resources};
 pub use sanitize::{
     Action, CustomPattern, Expression, Sanitize, SanitizeException, SanitizeExceptions,
@@ -72,6 +71,7 @@ pub use sanitize::{
 };
 pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;
+pub use shared_limits::{Redis, WhenAway};
 pub use streams::Streams;
 pub use telemetry::{LogFormat, Telemetry};
 pub use tenants::{RoleRules, Tenant};

@@ -8,8 +8,10 @@
 
 mod keys;
 mod prf;
+mod retired;
 mod sealer;
 
 pub use keys::{Keys, KeysFault};
 pub use prf::Prf;
+pub use retired::RetiredKey;
 pub use sealer::{Label, SealFault, Sealer};

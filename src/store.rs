@@ -31,6 +31,8 @@ pub mod oauth_signing_keys;
 pub mod replicas;
 pub mod request_states;
 mod schema;
+pub mod sealed;
+mod session;
 pub mod sessions;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -188,6 +188,9 @@ pub(crate) async fn maintain(
     keys: &Keys,
     unverified: bool,
 ) -> Result<Maintained, UpkeepFault> {
+    // Without them days that an earlier key signed do not verify, and stay.
+    let retired = store.list_retired_keys().await.unwrap_or_default();
+    let keys = &keys.with_retired(&retired);
     let holds = config.audit.holds.iter().map(|hold| Hold {
         from: hold.from.0,
         until: hold.until.map(|until| until.0),

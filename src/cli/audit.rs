@@ -110,7 +110,7 @@ async fn search(options: SearchOptions) -> anyhow::Result<ExitCode> {
     let filter = options.filters.filter(Kinds::Calls)?;
     let mut page = audit::search(&store, &filter, cursor, options.limit).await?;
     if options.open {
-        let keys = app::keys(&loaded.config)?;
+        let keys = app::reading_keys(&loaded.config, &store).await?;
         // First on record, then read.
         let act = Act::new(ActKind::ADMINISTRATION, "audit.open")
             .actor(app::operator())

@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::check::Check;
 use super::tools::{SCOPE_CHARACTERS, is_scope};
-use super::{Bucket, Interval, Pattern, Rate};
+use super::{Interval, LocalBucket, Pattern, Rate};
 use crate::ids::Scope;
 
 /// `authorization_server`
@@ -70,7 +70,7 @@ pub struct Registration {
     /// Redirects that may be registered, as globs over the whole URI. Empty: any.
     pub allow_redirects: Vec<Pattern>,
     /// How fast clients may register, and documents be fetched, over all addresses.
-    pub limit: Bucket,
+    pub limit: LocalBucket,
     /// How many clients may be registered at the same time.
     pub most: u32,
     /// How long a registered client is kept that nobody has signed in through.
@@ -85,14 +85,13 @@ impl Default for Registration {
             private_use_schemes: Vec::new(),
             allow_names: Vec::new(),
             allow_redirects: Vec::new(),
-            limit: Bucket {
+            limit: LocalBucket {
                 rate: Rate {
                     count: 60,
                     per: Duration::from_mins(1),
                 },
                 burst: Some(120),
                 concurrent: None,
-                when_away: None,
             },
             most: 10_000,
             unused_for: Interval::seconds(24 * 3600),

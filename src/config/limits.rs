@@ -22,6 +22,20 @@ pub struct Bucket {
     pub when_away: Option<WhenAway>,
 }
 
+/// A bucket that every replica counts alone: of callers that are not known yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalBucket {
+    /// How fast the bucket fills.
+    pub rate: Rate,
+    /// How much it holds. Without it: as much as comes in one second, and at least 1.
+    #[serde(default)]
+    pub burst: Option<u32>,
+    /// How many may run at the same time.
+    #[serde(default)]
+    pub concurrent: Option<u32>,
+}
+
 /// `tenants.*.limits`
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -67,7 +81,7 @@ pub type ToolLimits = Bucket;
 pub struct EdgeLimits {
     /// Failed authentications on `/mcp`, and requests to unauthenticated
     /// endpoints, by address (IPv4 address, IPv6 /64).
-    pub per_address: Bucket,
+    pub per_address: LocalBucket,
 }
 
 impl Default for EdgeLimits {
@@ -77,11 +91,10 @@ impl Default for EdgeLimits {
             per: std::time::Duration::from_secs(1),
         };
         Self {
-            per_address: Bucket {
+            per_address: LocalBucket {
                 rate,
                 burst: Some(60),
                 concurrent: None,
-                when_away: None,
             },
         }
     }
@@ -89,9 +102,19 @@ impl Default for EdgeLimits {
 
 impl Bucket {
     pub(super) fn validate(&self, check: &mut Check<'_>) {
-        check.positive("burst", self.burst.map(u64::from));
-        check.positive("concurrent", self.concurrent.map(u64::from));
+        validate_sizes(self.burst, self.concurrent, check);
     }
+}
+
+impl LocalBucket {
+    pub(super) fn validate(&self, check: &mut Check<'_>) {
+        validate_sizes(self.burst, self.concurrent, check);
+    }
+}
+
+fn validate_sizes(burst: Option<u32>, concurrent: Option<u32>, check: &mut Check<'_>) {
+    check.positive("burst", burst.map(u64::from));
+    check.positive("concurrent", concurrent.map(u64::from));
 }
 
 impl TenantLimits {

@@ -91,11 +91,10 @@ mod tests {
 
     #[test]
     fn failures_spend_the_bucket_and_then_wait() {
-        let per_address = crate::config::Bucket {
+        let per_address = crate::config::LocalBucket {
             rate: "5/m".parse().unwrap(),
             burst: Some(5),
             concurrent: None,
-            when_away: None,
         };
         let edge = EdgeLimiter::new(&EdgeLimits { per_address }).unwrap();
         let one: IpAddr = "198.51.100.4".parse().unwrap();

@@ -22,7 +22,7 @@ const WHOLE: u64 = 1_000_000_000;
 
 impl Bucket {
     /// Takes one token, or says how long until there is one.
-    pub(super) fn take(&self, limits: &config::Bucket, now: i64) -> Result<(), Duration> {
+    pub(super) fn take(&self, limits: &config::LocalBucket, now: i64) -> Result<(), Duration> {
         let full = u64::from(limits.burst.unwrap_or(limits.rate.count).max(1)) * WHOLE;
         let per = u64::try_from(limits.rate.per.as_millis()).unwrap_or(u64::MAX);
         // Billionths that come in a millisecond; a rate is at least one an hour.
@@ -56,11 +56,10 @@ mod tests {
 
     #[test]
     fn a_bucket_gives_its_burst_and_then_its_rate() {
-        let limits = config::Bucket {
+        let limits = config::LocalBucket {
             rate: "60/m".parse().unwrap(),
             burst: Some(3),
             concurrent: None,
-            when_away: None,
         };
         let bucket = Bucket::default();
         for _ in 0..3 {

@@ -4,8 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use aws_lc_rs::hkdf::{HKDF_SHA256, Prk, Salt};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use thiserror::Error;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 use super::{Label, Prf, Sealer};
 use crate::clock;
@@ -13,9 +15,10 @@ use crate::secret::Secret;
 
 /// The deployment's keys: the first seals, all open. Prints as its number of keys.
 #[derive(Clone)]
-pub struct Keys(Arc<[Key]>);
+pub struct Keys(pub(super) Arc<[Key]>);
 
 /// One key, in the only form that is needed: ready to derive others from.
+#[derive(Clone)]
 pub(super) struct Key {
     pub(super) id: KeyId,
     pub(super) prk: Prk,
@@ -52,13 +55,9 @@ impl Keys {
     /// [`KeysFault`] names the line, never its content.
     pub fn parse(text: &str) -> Result<Self, KeysFault> {
         let mut keys: Vec<Key> = Vec::new();
-        for (line, text) in (1..).zip(text.lines().map(str::trim)) {
-            if text.is_empty() {
-                continue;
-            }
-            let mut bytes = decode(text).ok_or(KeysFault::NotAKey { line })?;
+        for (line, bytes) in lines(text) {
+            let bytes = bytes.ok_or(KeysFault::NotAKey { line })?;
             let key = Key::new(&bytes);
-            bytes.zeroize();
             // Two keys with one id would be told apart by trying; a repeated
             // line is a rotation that did not happen.
             if keys.iter().any(|known| known.id == key.id) {
@@ -110,6 +109,23 @@ impl Keys {
         Prf::new(self.clone(), label)
     }
 
+    /// What a text begins with that the first key has sealed: one of these.
+    pub fn marks(&self) -> Vec<String> {
+        let Some(key) = self.first() else {
+            return Vec::new();
+        };
+        // The last of the seven characters has two bits of what follows the key's id.
+        let mark = |next: u8| {
+            let mut head = vec![super::sealer::VERSION];
+            head.extend_from_slice(&key.id);
+            head.push(next << 6);
+            let mut text = URL_SAFE_NO_PAD.encode(head);
+            text.truncate(7);
+            text
+        };
+        (0..4).map(mark).collect()
+    }
+
     pub(super) fn first(&self) -> Option<&Key> {
         self.0.first()
     }
@@ -126,7 +142,7 @@ impl fmt::Debug for Keys {
 }
 
 impl Key {
-    fn new(bytes: &[u8; 32]) -> Self {
+    pub(super) fn new(bytes: &[u8; 32]) -> Self {
         let prk = Salt::new(HKDF_SHA256, b"toolgate/1").extract(bytes);
         let mut id = KeyId::default();
         if let Ok(okm) = prk.expand(&[b"key id"], Length(id.len())) {
@@ -143,6 +159,14 @@ impl aws_lc_rs::hkdf::KeyType for Length {
     fn len(&self) -> usize {
         self.0
     }
+}
+
+/// The lines that are not empty, with their numbers; none where it is no key.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = (usize, Option<Zeroizing<[u8; 32]>>)> {
+    (1..)
+        .zip(text.lines().map(str::trim))
+        .filter(|(_, line)| !line.is_empty())
+        .map(|(number, line)| (number, decode(line).map(Zeroizing::new)))
 }
 
 fn decode(text: &str) -> Option<[u8; 32]> {

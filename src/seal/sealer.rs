@@ -11,7 +11,7 @@ use super::keys::{Key, KeyId, Length};
 use crate::clock;
 
 /// The form of a sealed text; the first byte of each.
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 /// Bytes that make each message's key its own, beside its random nonce. With a
 /// key per message the bound of 2^32 random nonces under one key (NIST SP
 /// 800-38D §8.3) is out of reach, so keys need no rotation by count.
@@ -45,6 +45,8 @@ pub enum Label {
     SigningKey,
     /// Refresh tokens of identity providers.
     ProviderToken,
+    /// Keys that left the keys file.
+    RetiredKey,
     /// Pages that tool servers want people to open.
     Continuation,
 }
@@ -64,6 +66,7 @@ impl Label {
             Self::Checkpoint => b"checkpoint",
             Self::SigningKey => b"signing key",
             Self::ProviderToken => b"provider token",
+            Self::RetiredKey => b"retired key",
             Self::Continuation => b"continuation",
         }
     }

@@ -9,8 +9,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::PgConnection;
-use sqlx::{ConnectOptions, Connection};
+use sqlx::Connection;
 use time::OffsetDateTime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
@@ -20,6 +19,7 @@ use super::audit_role::restrict;
 use super::audit_rows::{EventBatch, EventKey};
 use super::connect::{AuditAccess, Store};
 use super::error::StoreError;
+use super::session::OwnSession;
 use crate::ids::ReplicaId;
 
 /// A connection of the audit's own: held by one lane, made when it is needed,
@@ -28,7 +28,7 @@ pub struct AuditConnection {
     access: Arc<AuditAccess>,
     slots: Arc<Semaphore>,
     timeout: Duration,
-    live: Option<(PgConnection, OwnedSemaphorePermit)>,
+    live: Option<(OwnSession, OwnedSemaphorePermit)>,
     generation: u64,
 }
 
@@ -169,22 +169,19 @@ impl AuditConnection {
 
     /// Says good-bye to the server.
     pub async fn close(&mut self) {
-        if let Some((connection, _slot)) = self.live.take() {
-            let _ = timeout(self.timeout, connection.close()).await;
+        if let Some((session, _slot)) = self.live.take() {
+            let _ = timeout(self.timeout, session.into_inner().close()).await;
         }
     }
 
-    pub(super) async fn connect(
-        &mut self,
-        until: Instant,
-    ) -> Result<&mut PgConnection, StoreError> {
+    pub(super) async fn connect(&mut self, until: Instant) -> Result<&mut OwnSession, StoreError> {
         if self.live.is_none() {
             let connecting = async {
                 let slot = Arc::clone(&self.slots)
                     .acquire_owned()
                     .await
                     .map_err(|_| sqlx::Error::PoolClosed)?;
-                let mut connection = self.access.options.connect().await?;
+                let mut connection = self.access.connect().await?;
                 let separated = restrict(&mut connection, &self.access).await?;
                 Ok::<_, sqlx::Error>((separated.then_some(connection), slot))
             };
@@ -237,7 +234,7 @@ pub(super) async fn limit<T>(
 /// What was there already may be there on this server alone: visible after a
 /// crash, but not yet at the standby that commits have to wait for. A commit
 /// behind it waits for both; one that wrote nothing would wait for neither.
-async fn confirm(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+async fn confirm(connection: &mut OwnSession) -> Result<(), sqlx::Error> {
     sqlx::query!(
         r#"SELECT set_config('synchronous_commit', 'on', true) AS durable,
                   pg_logical_emit_message(true, 'toolgate', '')::text AS place"#
@@ -258,7 +255,7 @@ fn column<'a, R, T>(rows: &'a [R], value: impl Fn(&'a R) -> T) -> Vec<T> {
     clippy::too_many_lines,
     reason = "one statement, one line a column: cut up it would only be harder to check"
 )]
-async fn insert(connection: &mut PgConnection, batch: &EventBatch) -> Result<u64, sqlx::Error> {
+async fn insert(connection: &mut OwnSession, batch: &EventBatch) -> Result<u64, sqlx::Error> {
     let (events, bodies, callers) = (&batch.events, &batch.bodies, &batch.callers);
     let done = sqlx::query!(
         "WITH durable AS (

@@ -57,7 +57,8 @@ impl Store {
     /// Begins to look for orphans. `None`: another replica is at it.
     #[tracing::instrument(name = "db.audit.lock_orphans", level = "debug", skip_all)]
     pub async fn orphan_search(&self) -> Result<Option<OrphanSearch>, StoreError> {
-        let options = self.general_options().application_name("toolgate recovery");
+        // Statements in a row, and a lock over them: not through a transaction pooler.
+        let options = self.direct().clone().application_name("toolgate recovery");
         let connection = match timeout(self.timeout(), options.connect()).await {
             Ok(Ok(connection)) => connection,
             Ok(Err(error)) => return Err(StoreError::of_connection(&error)),

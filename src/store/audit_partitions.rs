@@ -8,6 +8,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::Connection;
+use sqlx::PgExecutor;
 use sqlx::postgres::PgConnection;
 use time::{Date, Month};
 use tokio::time::{sleep, timeout};
@@ -184,7 +185,7 @@ pub(super) async fn insert(connection: &mut PgConnection, day: Date) -> Result<P
     }))
 }
 
-async fn partition_days(connection: &mut PgConnection) -> Result<Vec<Date>, sqlx::Error> {
+async fn partition_days(connection: impl PgExecutor<'_>) -> Result<Vec<Date>, sqlx::Error> {
     let names = sqlx::query_scalar!(
         r#"SELECT right(part.relname, 8) AS "day!"
            FROM pg_inherits JOIN pg_class part ON part.oid = inhrelid

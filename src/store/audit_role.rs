@@ -3,21 +3,21 @@
 
 use std::sync::atomic::Ordering;
 
-use sqlx::postgres::PgConnection;
 use sqlx::{ConnectOptions, Connection};
 use tokio::time::timeout;
 
 use super::connect::{AuditAccess, Store};
 use super::error::StoreError;
+use super::session::OwnSession;
 
 impl Store {
     /// Connects as the lanes do, so that [`Store::audit_is_restricted`] is known.
     pub async fn check_audit_role(&self) -> Result<(), StoreError> {
         let access = self.audit_access();
         let checking = async {
-            let mut connection = access.options.connect().await?;
-            restrict(&mut connection, &access).await?;
-            connection.close().await
+            let mut session = access.connect().await?;
+            restrict(&mut session, &access).await?;
+            session.into_inner().close().await
         };
         match timeout(self.timeout(), checking).await {
             Ok(outcome) => outcome.map_err(|error| StoreError::of_connection(&error)),
@@ -26,10 +26,18 @@ impl Store {
     }
 }
 
+impl AuditAccess {
+    /// A connection, as whoever logs in.
+    pub(super) async fn connect(&self) -> Result<OwnSession, sqlx::Error> {
+        let connection = self.options.connect().await?;
+        Ok(OwnSession::new(Box::new(connection), self.pooled))
+    }
+}
+
 /// Makes a new connection one that can only add to the audit, if that can be
 /// had, and says whether it may be used.
 pub(super) async fn restrict(
-    connection: &mut PgConnection,
+    session: &mut OwnSession,
     access: &AuditAccess,
 ) -> Result<bool, sqlx::Error> {
     if access.takes_role {
@@ -39,7 +47,7 @@ pub(super) async fn restrict(
              WHERE rolname = 'toolgate_audit_writer' AND pg_has_role(rolname, 'MEMBER')
                AND has_table_privilege(rolname, to_regclass('audit_events'), 'INSERT')"
         )
-        .fetch_optional(&mut *connection)
+        .fetch_optional(&mut *session)
         .await
         {
             Ok(_) | Err(sqlx::Error::Database(_)) => {}
@@ -51,7 +59,7 @@ pub(super) async fn restrict(
                        OR has_table_privilege(t, 'TRUNCATE')) AS restricted
            FROM to_regclass('audit_events') AS t"#
     )
-    .fetch_one(connection)
+    .fetch_one(session)
     .await?;
     // Without tables nothing can be said, nor written.
     let Some(restricted) = restricted else {

@@ -12,6 +12,7 @@ use tokio::time::timeout;
 use super::connect::{Store, parse};
 use super::error::StoreError;
 use super::schema::connect;
+use super::session::{Lent, Session};
 use crate::secret::Secret;
 
 /// The settings that are asked for.
@@ -89,7 +90,7 @@ impl Store {
     }
 }
 
-async fn condition(connection: &mut PgConnection) -> Result<Condition, sqlx::Error> {
+async fn condition(connection: &mut Session<Lent>) -> Result<Condition, sqlx::Error> {
     let names = SETTINGS.map(str::to_owned);
     let settings = sqlx::query!(
         r#"SELECT name AS "name!", setting AS "setting!" FROM pg_settings WHERE name = ANY($1)"#,
@@ -131,7 +132,7 @@ async fn condition(connection: &mut PgConnection) -> Result<Condition, sqlx::Err
 }
 
 /// None where the table is not there yet, or not this login's to read.
-async fn live_replicas(connection: &mut PgConnection) -> Result<i64, sqlx::Error> {
+async fn live_replicas(connection: &mut Session<Lent>) -> Result<i64, sqlx::Error> {
     let readable = sqlx::query_scalar!(
         r#"SELECT coalesce(has_table_privilege(to_regclass('replicas'), 'SELECT'), false) AS "readable!""#
     )
@@ -148,7 +149,7 @@ async fn live_replicas(connection: &mut PgConnection) -> Result<i64, sqlx::Error
     .await
 }
 
-async fn closed_tables(connection: &mut PgConnection) -> Result<Vec<String>, sqlx::Error> {
+async fn closed_tables(connection: &mut Session<Lent>) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT relname::text AS "name!" FROM pg_class
            WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p')
@@ -161,7 +162,7 @@ async fn closed_tables(connection: &mut PgConnection) -> Result<Vec<String>, sql
     .await
 }
 
-async fn audit_changers(connection: &mut PgConnection) -> Result<Vec<String>, sqlx::Error> {
+async fn audit_changers(connection: &mut Session<Lent>) -> Result<Vec<String>, sqlx::Error> {
     sqlx::query_scalar!(
         r#"SELECT DISTINCT role.rolname::text AS "role!"
            FROM pg_class part, pg_roles role, unnest(ARRAY['UPDATE', 'DELETE', 'TRUNCATE']) AS act

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
-use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, Postgres};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
 use tokio::sync::Semaphore;
 use tokio::time::{error::Elapsed, timeout};
 
 use super::error::StoreError;
+use super::session::{Lent, Session};
 use crate::secret::Secret;
 
 /// How to reach the database: the configuration's `database` with its secrets read.
@@ -46,6 +46,8 @@ pub struct Store {
     audit_slots: Arc<Semaphore>,
     direct: Arc<PgConnectOptions>,
     timeout: Duration,
+    /// Whether `url` leads through a transaction pooler.
+    pooled: bool,
 }
 
 /// How the lanes of the audit reach the database, and what they may do there.
@@ -55,6 +57,8 @@ pub(super) struct AuditAccess {
     /// Whether the session takes the writer's role on. Not behind a transaction
     /// pooler: the role would meet somebody else's statements.
     pub(super) takes_role: bool,
+    /// Whether its connections lead through a transaction pooler.
+    pub(super) pooled: bool,
     pub(super) required: bool,
     pub(super) is_restricted: AtomicBool,
     /// Whether somebody has been told that it is not.
@@ -75,8 +79,13 @@ impl Store {
         // A direct connection string besides means that `url` leads through a
         // transaction pooler: what a session asks for would be refused there, or
         // meet some other session. Our own clocks and statements must do then.
-        let (general, audit) = if settings.direct_url.is_some() {
-            (general, audit)
+        let pooled = settings.direct_url.is_some();
+        let (general, audit) = if pooled {
+            // Poolers refuse settings that they do not know.
+            (
+                general.extra_float_digits(None),
+                audit.extra_float_digits(None),
+            )
         } else {
             let limit = settings.timeout.as_millis().to_string();
             let limits = [
@@ -103,7 +112,8 @@ impl Store {
                 .connect_lazy_with(general),
             audit: Arc::new(AuditAccess {
                 options: audit,
-                takes_role: settings.direct_url.is_none(),
+                takes_role: !pooled,
+                pooled,
                 required: settings.audit_roles_required,
                 is_restricted: AtomicBool::new(false),
                 warned: AtomicBool::new(false),
@@ -114,6 +124,7 @@ impl Store {
                     .application_name("toolgate direct"),
             ),
             timeout: settings.timeout,
+            pooled,
         })
     }
 
@@ -131,11 +142,6 @@ impl Store {
     /// Whom the general connections log in as.
     pub(super) fn login(&self) -> String {
         self.general.connect_options().get_username().to_owned()
-    }
-
-    /// For a connection besides the pool.
-    pub(super) fn general_options(&self) -> PgConnectOptions {
-        (*self.general.connect_options()).clone()
     }
 
     pub(super) fn direct(&self) -> &PgConnectOptions {
@@ -197,7 +203,7 @@ impl Store {
 
     pub(super) async fn lease(&self) -> Result<Lease, StoreError> {
         match timeout(self.timeout, self.general.acquire()).await {
-            Ok(Ok(connection)) => Ok(Lease(connection)),
+            Ok(Ok(connection)) => Ok(Lease(Session::new(Lent::new(connection), self.pooled))),
             Ok(Err(error)) => Err(StoreError::of_connection(&error)),
             Err(_) => Err(StoreError::Unavailable("no connection in time".to_owned())),
         }
@@ -212,10 +218,10 @@ impl fmt::Debug for Store {
 }
 
 /// One connection of the general pool, for one function of the store.
-pub(super) struct Lease(PoolConnection<Postgres>);
+pub(super) struct Lease(Session<Lent>);
 
 impl Lease {
-    pub(super) fn connection(&mut self) -> &mut PgConnection {
+    pub(super) fn connection(&mut self) -> &mut Session<Lent> {
         &mut self.0
     }
 
@@ -229,14 +235,14 @@ impl Lease {
 
     /// The same where the answer itself may say that the connection is of no use.
     fn settle_if<T>(
-        self,
+        mut self,
         outcome: Result<Result<T, sqlx::Error>, Elapsed>,
         useful: impl FnOnce(&T) -> bool,
     ) -> Result<T, StoreError> {
         let fault = match outcome {
             Ok(Ok(value)) => {
                 if !useful(&value) {
-                    drop(self.0.detach());
+                    self.0.inner().give_up();
                 }
                 return Ok(value);
             }
@@ -244,9 +250,18 @@ impl Lease {
             Err(_) => StoreError::InDoubt,
         };
         if fault.ends_connection() {
-            drop(self.0.detach());
+            self.0.inner().give_up();
         }
         Err(fault)
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        // Nobody else may go on with a statement that was cut off.
+        if self.0.is_open() {
+            self.0.inner().give_up();
+        }
     }
 }
 

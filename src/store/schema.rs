@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sqlx::migrate::Migrator;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
-use sqlx::{ConnectOptions, Connection};
+use sqlx::{ConnectOptions, Connection, PgExecutor, Row};
 use time::Date;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -18,8 +18,19 @@ static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 /// Held while migrating, so that two releases do not do it at once ("toolgate" in ASCII).
 const LOCK: i64 = 0x746f_6f6c_6761_7465;
 
-/// How long to wait for another process that migrates.
-const LOCK_PATIENCE: Duration = Duration::from_mins(2);
+/// How long to wait for another process that migrates: one that lives goes on, and of
+/// one that died the server ends the session.
+const LOCK_PATIENCE: Duration = Duration::from_hours(1);
+
+/// What a session that migrates asks for. The server looks whether we still live: a
+/// statement of somebody who was killed would hold the lock to its end.
+const SESSION: [(&str, &str); 2] = [
+    ("lock_timeout", "10s"),
+    ("client_connection_check_interval", "2s"),
+];
+
+/// Locks of a session, and statements in a row, need one session of the server's.
+const POOLER: &str = "the connection leads through a transaction pooler, where no lock can be held: give `database.direct_url`, which leads past it";
 
 /// What the database's schema is to this release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +57,20 @@ pub async fn migrate(
         .direct()
         .clone()
         .application_name("toolgate migrate")
-        .options([("lock_timeout", "10s")]);
-    let mut connection = connect(&options, settings.timeout).await?;
+        .options(SESSION);
+    let mut connection =
+        connect(&options, settings.timeout)
+            .await
+            .map_err(|fault| match fault {
+                // Poolers refuse, or pass over, what a session asks for.
+                StoreError::Unavailable(reason) if reason == "SQLSTATE 08P01" => {
+                    StoreError::Migration(POOLER.to_owned())
+                }
+                fault => fault,
+            })?;
+    if !keeps_settings(&mut connection).await? {
+        return Err(StoreError::Migration(POOLER.to_owned()));
+    }
     lock(&mut connection).await?;
     let login = store.login();
     let outcome = apply(&mut connection, &login, today).await;
@@ -60,7 +83,14 @@ impl Store {
     /// What the database's schema is to this release: asked by readiness.
     pub async fn schema_state(&self) -> Result<SchemaState, StoreError> {
         let mut lease = self.lease().await?;
-        let outcome = timeout(self.timeout(), newest_applied(lease.connection())).await;
+        let asked = async {
+            let connection = lease.connection();
+            if !has_migrations(&mut *connection).await? {
+                return Ok(None);
+            }
+            newest_applied(connection).await
+        };
+        let outcome = timeout(self.timeout(), asked).await;
         Ok(state(lease.settle(outcome)?))
     }
 }
@@ -74,6 +104,18 @@ pub(super) async fn connect(
         Ok(Err(error)) => Err(StoreError::of_connection(&error)),
         Err(_) => Err(StoreError::Unavailable("no connection in time".to_owned())),
     }
+}
+
+/// Whether the session is as we asked for it.
+async fn keeps_settings(connection: &mut PgConnection) -> Result<bool, StoreError> {
+    // As plain text: a pooler is no place for a statement with a name.
+    let asked = sqlx::raw_sql("SELECT current_setting('lock_timeout')");
+    asked
+        .fetch_one(connection)
+        .await
+        .and_then(|row| row.try_get::<String, _>(0))
+        .map(|limit| limit == "10s")
+        .map_err(|error| StoreError::of_statement(&error))
 }
 
 /// Tries and sleeps rather than waits: a session that waits for a lock holds
@@ -90,7 +132,7 @@ async fn lock(connection: &mut PgConnection) -> Result<(), StoreError> {
         }
         if Instant::now() > patience {
             return Err(StoreError::Migration(
-                "another process has been migrating for two minutes".to_owned(),
+                "another process has been migrating for an hour".to_owned(),
             ));
         }
         sleep(Duration::from_millis(250)).await;
@@ -112,7 +154,11 @@ async fn apply(
             "the database's encoding is {encoding}; it must be UTF8, or records would be lost"
         )));
     }
-    let applied = newest_applied(&mut *connection).await.map_err(fault)?;
+    let applied = if has_migrations(&mut *connection).await.map_err(fault)? {
+        newest_applied(&mut *connection).await.map_err(fault)?
+    } else {
+        None
+    };
     if state(applied) == SchemaState::Newer {
         return Err(StoreError::SchemaNewer {
             found: applied.unwrap_or_default(),
@@ -163,14 +209,13 @@ async fn separate_roles(
     }
 }
 
-async fn newest_applied(connection: &mut PgConnection) -> Result<Option<i64>, sqlx::Error> {
-    let exists =
-        sqlx::query_scalar!(r#"SELECT to_regclass('_sqlx_migrations') IS NOT NULL AS "exists!""#)
-            .fetch_one(&mut *connection)
-            .await?;
-    if !exists {
-        return Ok(None);
-    }
+async fn has_migrations(connection: impl PgExecutor<'_>) -> Result<bool, sqlx::Error> {
+    sqlx::query_scalar!(r#"SELECT to_regclass('_sqlx_migrations') IS NOT NULL AS "exists!""#)
+        .fetch_one(connection)
+        .await
+}
+
+async fn newest_applied(connection: impl PgExecutor<'_>) -> Result<Option<i64>, sqlx::Error> {
     // Not checked when compiled: the table is made by the driver, not by a migration.
     sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations WHERE success")
         .fetch_one(connection)

@@ -19,6 +19,12 @@ command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
 has_browser() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 has_browser || missing+=(chromium fonts-dejavu-core)
+# What stands around several replicas: a balancer, the limits' store, a pooler. Services
+# of their own need not run.
+has() { PATH=$PATH:/usr/sbin command -v "$1" >/dev/null; }
+has haproxy || missing+=(haproxy)
+has redis-server || missing+=(redis-server)
+has pgbouncer || missing+=(pgbouncer)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
 if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
@@ -27,7 +33,9 @@ if [ ${#missing[@]} -gt 0 ]; then
     fi
     export DEBIAN_FRONTEND=noninteractive
     apt-get update -qq
-    # The tests start a Postgres of their own; none has to be set up.
+    # The tests start what they need themselves; no service has to be set up or run.
+    policy=/usr/sbin/policy-rc.d
+    [ -e "$policy" ] || { printf '#!/bin/sh\nexit 101\n' >"$policy" && chmod +x "$policy" && trap 'rm -f "$policy"' EXIT; }
     mkdir -p /etc/postgresql-common
     [ -e /etc/postgresql-common/createcluster.conf ] || echo 'create_main_cluster = false' >/etc/postgresql-common/createcluster.conf
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2

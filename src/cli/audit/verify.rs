@@ -12,6 +12,7 @@ use crate::app;
 use crate::audit::checkpoint::{self, Verifier};
 use crate::audit::verify::{Finding, Progress, Report, VerifyOptions, verify};
 use crate::clock::{Clock, SystemClock, timestamp};
+use crate::config::Loaded;
 
 use super::erase::day;
 
@@ -50,7 +51,7 @@ const NOTICED: u8 = 3;
 
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     let loaded = super::super::check::load(&options.config)?;
-    let verifier = verifier(&options, &loaded.config)?;
+    let verifier = verifier(&options, &loaded).await?;
     let store = app::patient_reader(&loaded).await?;
     let request = VerifyOptions {
         since: options.since.as_deref().map(day).transpose()?,
@@ -73,10 +74,13 @@ pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Who may have signed: the keys that were given, or those of the configuration.
-fn verifier(options: &Options, config: &crate::config::Config) -> anyhow::Result<Verifier> {
+/// Who may have signed: the keys that were given, or those of the configuration and
+/// those that it had earlier.
+async fn verifier(options: &Options, loaded: &Loaded) -> anyhow::Result<Verifier> {
     if options.public_keys.is_empty() {
-        let keys = checkpoint::public_keys(&app::keys(config)?)?;
+        let store = app::reader(loaded).await?;
+        let keys = app::reading_keys(&loaded.config, &store).await?;
+        let keys = checkpoint::public_keys(&keys)?;
         return Ok(Verifier::parse(&keys.to_string())?);
     }
     let mut all = Vec::new();

@@ -23,9 +23,14 @@ local full_at = {}
 for i = 1, charges do
   local one, burst = tonumber(ARGV[3 * i]), tonumber(ARGV[3 * i + 1])
   local stored = tonumber(redis.call('GET', KEYS[2 * i - 1]) or now)
-  -- A clock that went back leaves an empty bucket, not one that is locked.
-  local at = math.min(math.max(stored, now), now + one * burst)
-  local room = now + one * burst - at
+  local empty = now + one * burst
+  if stored > empty then
+    -- The clock went back: the bucket is empty from now on, and not locked until then.
+    stored = empty
+    redis.call('SET', KEYS[2 * i - 1], string.format('%.3f', empty), 'PX', math.ceil(one * burst / 1000))
+  end
+  local at = math.max(stored, now)
+  local room = empty - at
   if room + 0.02 < one then
     return { i, math.ceil(one - room) }
   end

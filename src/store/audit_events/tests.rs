@@ -34,7 +34,7 @@ async fn two_tenants(database: &TestDatabase) {
 }
 
 /// Runs `sql`, which must be refused for want of a right.
-async fn refused(connection: &mut PgConnection, sql: &str) {
+async fn refused(connection: impl sqlx::PgExecutor<'_>, sql: &str) {
     let outcome = sqlx::raw_sql(AssertSqlSafe(sql)).execute(connection).await;
     let fault = outcome.expect_err(sql);
     let fault = fault.as_database_error().expect(sql);
@@ -84,7 +84,7 @@ async fn the_connection_that_writes_the_audit_can_add_to_it_and_nothing_else() {
                 "CREATE TRIGGER t BEFORE INSERT ON {table} EXECUTE FUNCTION suppress_redundant_updates_trigger()"
             ),
         ] {
-            refused(connection, &sql).await;
+            refused(&mut *connection, &sql).await;
         }
     }
     for sql in [
@@ -102,7 +102,7 @@ async fn the_connection_that_writes_the_audit_can_add_to_it_and_nothing_else() {
         "INSERT INTO audit_readers VALUES ('me', 'acme')",
         "SELECT replica_id FROM replicas",
     ] {
-        refused(connection, sql).await;
+        refused(&mut *connection, sql).await;
     }
     let rows = "SELECT count(*) FROM audit_events WHERE outcome_id IS NULL";
     assert_eq!(number(&database.url, rows).await, 2);

@@ -78,6 +78,12 @@ impl Caller {
         self
     }
 
+    /// The same person at another address of the deployment.
+    pub(crate) fn to(mut self, url: &str) -> Self {
+        url.clone_into(&mut self.url);
+        self
+    }
+
     /// With another token, made from this one.
     pub(crate) fn with(mut self, change: impl FnOnce(Token) -> Token) -> Self {
         self.token = self.token.map(change);

@@ -178,7 +178,16 @@ impl Gateway {
 
     /// A second replica of the same deployment, on ports of its own.
     pub(crate) async fn replica(&self) -> Self {
+        let replica = self.replica_unready("{}", &[]);
+        replica.until_ready().await;
+        replica
+    }
+
+    /// The same with YAML over its configuration and variables in its environment; not
+    /// waited for.
+    pub(crate) fn replica_unready(&self, over: &str, environment: &[(&str, &str)]) -> Self {
         let mut config = self.config.clone();
+        config::merge(&mut config, &config::yaml(over));
         let listen = |port: u16| json!(format!("127.0.0.1:{port}"));
         config["server"]["listen"] = listen(free_port());
         config["server"]["admin_listen"] = listen(free_port());
@@ -190,14 +199,10 @@ impl Gateway {
                 .replace(':', "-")
         );
         let file = self.shared.folder.file(&name, &config.to_string());
-        let replica = Self::launch(
-            config,
-            file,
-            self.environment.clone(),
-            Arc::clone(&self.shared),
-        );
-        replica.until_ready().await;
-        replica
+        let more = environment.iter();
+        let more = more.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = self.environment.iter().cloned().chain(more).collect();
+        Self::launch(config, file, environment, Arc::clone(&self.shared))
     }
 
     /// Waits until it is ready.
@@ -268,6 +273,17 @@ impl Gateway {
     /// Where it listens, such as `http://127.0.0.1:12345`.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Where its listeners are: the public one's and the admin one's.
+    pub(crate) fn addresses(&self) -> (String, String) {
+        let of = |key: &str| self.config["server"][key].as_str().unwrap().to_owned();
+        (of("listen"), of("admin_listen"))
+    }
+
+    /// Has its callers come by another address, such as a balancer's.
+    pub(crate) fn answer_at(&mut self, url: &str) {
+        url.clone_into(&mut self.url);
     }
 
     /// The audience of one of its endpoints.

@@ -51,18 +51,17 @@ impl Default for Redis {
 impl Redis {
     pub(super) fn validate(&self, check: &mut Check<'_>) {
         check.lasting("timeout", self.timeout);
-        match &self.url {
-            Some(url) => check.within("url", |check| validate_url(url.expose(), check)),
-            None => {
-                let given = [
-                    ("password_file", self.password_file.is_some()),
-                    ("ca_file", self.ca_file.is_some()),
-                ];
-                for (key, _) in given.into_iter().filter(|(_, given)| *given) {
-                    check.within(key, |check| {
-                        check.fault("has no meaning without `url`", "write `redis.url`");
-                    });
-                }
+        if let Some(url) = &self.url {
+            check.within("url", |check| validate_url(url.expose(), check));
+        } else {
+            let given = [
+                ("password_file", self.password_file.is_some()),
+                ("ca_file", self.ca_file.is_some()),
+            ];
+            for (key, _) in given.into_iter().filter(|(_, given)| *given) {
+                check.within(key, |check| {
+                    check.fault("has no meaning without `url`", "write `redis.url`");
+                });
             }
         }
         let tls = |url: &Secret<String>| url.expose().starts_with("rediss://");
