@@ -71,7 +71,7 @@ pub use sanitize::{
 pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;
 pub use streams::Streams;
-pub use telemetry::{LogFormat, Telemetry};
+pub use telemetry::{LogFormat, Signal, Telemetry};
 pub use tenants::{RoleRules, Tenant};
 pub use tools::{Pattern, Rule, RuleSet, ToolRule};
 pub use upstreams::{
@@ -122,6 +122,6 @@ pub struct Config {
     pub upstreams: IndexMap<UpstreamId, Upstream>,
     /// Every connection that Toolgate makes.
     pub outgoing: Outgoing,
-    /// Logs.
+    /// Logs, and what is exported.
     pub telemetry: Telemetry,
 }

@@ -9,6 +9,7 @@ mod call;
 mod capabilities;
 mod cursor;
 mod era;
+mod handling;
 mod inflight;
 mod journal;
 mod legacy;
@@ -43,6 +44,7 @@ use crate::limits::StreamCaps;
 use crate::pipeline::Pipeline;
 use crate::protocol::Json;
 use crate::seal::Sealer;
+use crate::telemetry::TraceContext;
 use crate::tenancy::TenantContext;
 
 pub use answers::{Reply, unavailable};
@@ -76,6 +78,8 @@ pub struct Inbound {
     pub address: Option<IpAddr>,
     /// The headers that MCP gives a meaning.
     pub headers: McpHeaders,
+    /// The place in a trace that the connection names; then the message's own.
+    pub trace: Option<TraceContext>,
     /// Which media types the caller takes.
     pub accept: Accept,
     /// Bumped when the configuration changes.
@@ -97,6 +101,7 @@ impl Inbound {
             config_digest: self.config_digest,
             address: self.address,
             headers: self.headers.clone(),
+            trace: self.trace.clone(),
             accept: self.accept,
             epoch: self.epoch.clone(),
             extensions: self.extensions,
@@ -117,8 +122,6 @@ pub struct McpHeaders {
     pub session: Option<String>,
     /// `Mcp-Param-*`: the name behind the prefix in lower case, and the value.
     pub params: Vec<(String, String)>,
-    /// `traceparent`
-    pub traceparent: Option<String>,
     /// `Last-Event-ID`
     pub last_event_id: Option<String>,
 }

@@ -18,6 +18,7 @@ mod hearing;
 mod http;
 #[cfg(test)]
 mod http_tests;
+mod leg;
 mod legacy;
 mod lines;
 mod link;
@@ -58,6 +59,7 @@ use crate::config::{self, UpstreamKind};
 use crate::ids::UpstreamId;
 use crate::outgoing::{Outgoing, OutgoingFault};
 use crate::protocol::{Json, Untrusted, Version};
+use crate::telemetry::metrics::Metrics;
 
 /// A source of tools.
 pub trait Upstream: Send + Sync + 'static {
@@ -141,16 +143,20 @@ pub fn build(
     config: &config::Upstream,
     outgoing: &Outgoing,
     clock: &SharedClock,
+    metrics: &Arc<Metrics>,
 ) -> Result<Arc<dyn Upstream>, BuildFault> {
     match config.kind() {
         Some(UpstreamKind::Mcp(kind)) => {
-            let clock = Arc::clone(clock);
-            match HttpUpstream::new(id.clone(), kind, config, outgoing, clock) {
+            let (clock, metrics) = (Arc::clone(clock), Arc::clone(metrics));
+            match HttpUpstream::new(id.clone(), kind, config, outgoing, clock, metrics) {
                 Ok(upstream) => Ok(Arc::new(upstream)),
                 Err(fault) => Err(BuildFault::Url { id, fault }),
             }
         }
-        Some(UpstreamKind::Stdio(kind)) => Ok(Arc::new(StdioUpstream::new(id, kind, config))),
+        Some(UpstreamKind::Stdio(kind)) => {
+            let metrics = Arc::clone(metrics);
+            Ok(Arc::new(StdioUpstream::new(id, kind, config, metrics)))
+        }
         None => Err(BuildFault::Kind { id }),
     }
 }

@@ -13,6 +13,7 @@ use crate::credentials::Credentials;
 use crate::ids::{Role, Scope, TenantId};
 use crate::outgoing::Outgoing;
 use crate::sanitize::Sanitizer;
+use crate::telemetry::metrics::Metrics;
 use crate::tenancy::{Subject, Tenants};
 use crate::visibility::{self, Explanation};
 
@@ -42,7 +43,16 @@ pub async fn explain(
         .get(tenant)
         .ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
     let catalog = Catalog::new(Arc::new(Sanitizer::new()));
-    snapshot::fill(&catalog, &loaded.config, &outgoing, &credentials, &clock).await?;
+    let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
+    snapshot::fill(
+        &catalog,
+        &loaded.config,
+        &outgoing,
+        &credentials,
+        &clock,
+        &metrics,
+    )
+    .await?;
     let view = catalog.view(tenant);
     let explanation = match subject {
         Subject::Tools => visibility::explain(&decisive, roles, scopes, &view, name),

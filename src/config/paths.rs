@@ -28,6 +28,7 @@ impl Config {
         paths.extend(&mut self.database.audit.writer_url_file);
         paths.extend(self.database.embedded.as_mut().map(|e| &mut e.data_dir));
         paths.extend(&mut self.outgoing.ca_file);
+        paths.extend(&mut self.telemetry.otlp_headers_file);
         for provider in self.identity_providers.values_mut() {
             paths.extend(&mut provider.jwks_file);
             let login = provider.login.as_mut();
@@ -70,6 +71,7 @@ mod tests {
                 "identity_providers.*.login.client_secret_file",
                 "keys_file",
                 "outgoing.ca_file",
+                "telemetry.otlp_headers_file",
                 "upstreams.*.credentials.header.value_file",
                 "upstreams.*.stdio.cwd",
             ]

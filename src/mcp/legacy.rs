@@ -15,6 +15,7 @@ use crate::upstream::CallerKey;
 
 use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller, Within};
+use super::handling::Handling;
 use super::journal::Position;
 use super::session::{Session, SessionFault};
 use super::{
@@ -46,7 +47,12 @@ impl From<SessionFault> for Reply {
 
 /// Opens a session (MCP 2025-11-25 lifecycle). Anything but a known legacy
 /// revision is answered with the newest of them.
-pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) -> Answer {
+pub(super) fn initialize(
+    server: &Server,
+    inbound: &Inbound,
+    request: &Request,
+    handling: &Handling,
+) -> Answer {
     if let Err(limited) = server.pipeline.limits.admit(&inbound.context, Cost::Browse) {
         return answers::over_limit(Some(&request.id), limited).into();
     }
@@ -59,6 +65,7 @@ pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) 
     let version = Version::parse(&asked)
         .filter(|version| version.era() == Era::Legacy)
         .unwrap_or(Version::NEWEST_LEGACY);
+    handling.speaks(version);
     let client = params
         .and_then(|params| params.get("clientInfo"))
         .map(|info| modern::client_name(&info));
@@ -118,18 +125,20 @@ pub(super) async fn request(
     request: Request,
     meta: RequestMeta,
     bytes: usize,
+    handling: &Arc<Handling>,
 ) -> Answer {
     let session = match session(server, &inbound).await {
         Ok(session) => session,
         Err(reply) => return with_id(reply, &request).into(),
     };
+    handling.within(&session);
     if run_here(&request.method) {
         let mut caller = caller(&session, &inbound, &request, bytes);
         if inbound.accept.stream {
             caller.asking = Asking::Beside;
         }
         let manner = manner(session.version);
-        return call::post(server, inbound, request, meta, caller, manner).await;
+        return call::post(server, inbound, request, meta, caller, manner, handling).await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
@@ -234,9 +243,11 @@ pub(super) async fn notification(
     server: &Server,
     inbound: &Inbound,
     notification: &Notification,
+    handling: &Handling,
 ) -> Answer {
     match session(server, inbound).await {
         Ok(session) => {
+            handling.within(&session);
             hear(server, &session, notification);
             Reply::empty(202).into()
         }
@@ -356,6 +367,9 @@ pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
                     .relay
                     .broadcast(&relay::session_ended(session.id))
                     .await;
+                let lasted = server.sessions.lasted(&session);
+                let metrics = &server.pipeline.metrics;
+                metrics.session_ended(session.version.as_str(), lasted);
                 Reply::empty(204).into()
             }
             Err(_) => answers::unavailable(

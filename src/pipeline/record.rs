@@ -1,6 +1,7 @@
 //! What the audit will say of a call, filled in as the steps go.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -13,7 +14,7 @@ use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
 use crate::protocol::{Era, Json, Method, Version};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
-use crate::telemetry::metrics::{CallOutcome, Metrics};
+use crate::telemetry::metrics::{CallOutcome, Metrics, ToolMetrics};
 use crate::tenancy::{TenantContext, TenantRules};
 use crate::upstream::CallerKey;
 use crate::visibility::Visible;
@@ -348,8 +349,17 @@ impl Record {
         }
     }
 
-    /// Counts the call.
-    pub(super) fn observe(&self, metrics: &Metrics, outcome: Result<&CleanResult, &Refusal>) {
+    /// The tool, once it is known.
+    pub(super) fn tool(&self) -> Option<(&UpstreamId, &ToolName)> {
+        self.tool.as_ref().map(|(upstream, tool)| (upstream, tool))
+    }
+
+    /// Counts the call, and says how it ended.
+    pub(super) fn observe(
+        &self,
+        metrics: &Metrics,
+        outcome: Result<&CleanResult, &Refusal>,
+    ) -> Ending {
         if let (Err(refusal), None) = (outcome, &self.special) {
             metrics.refusal(refusal.step());
         }
@@ -360,18 +370,30 @@ impl Record {
             (Err(Refusal::Withheld), None) => CallOutcome::Unknown,
             (Err(_), None) => CallOutcome::Refused,
         };
-        match &self.tool {
-            Some((upstream, tool)) => metrics
-                .tool(upstream, tool)
-                .record(word, self.begun.elapsed()),
-            None if self.of_tool => metrics.unresolved_call(word, self.begun.elapsed()),
-            // The others are timed with all methods.
-            None => {}
+        let tool = match &self.tool {
+            Some((upstream, tool)) => Some(metrics.tool(upstream, tool)),
+            None if self.of_tool => Some(metrics.unresolved()),
+            // The others are counted with all methods.
+            None => None,
+        };
+        if let Some(tool) = &tool {
+            tool.count(word);
+            metrics.tenant_call(&self.facts.tenant, word);
         }
         for (label, finding) in self.all_findings(outcome).iter() {
             metrics.findings(label, finding.count);
         }
+        let outcome = word;
+        Ending { outcome, tool }
     }
+}
+
+/// How a call ended.
+pub struct Ending {
+    /// In a word.
+    pub outcome: CallOutcome,
+    /// The series of its tool, where it is a tool's.
+    pub tool: Option<Arc<ToolMetrics>>,
 }
 
 fn counted(outcome: Outcome) -> CallOutcome {

@@ -21,6 +21,7 @@ pub(super) use self::waiting::Outcome;
 use self::waiting::{Waiter, Waiting, id_of_cut};
 use super::asking::{self, Taken};
 use super::hearing::{Changes, Ear, Line, Said, outcome};
+use super::leg::Legs;
 use super::lines::{Line as Text, Lines};
 use super::profile::Profile;
 use super::{CallerKey, UpstreamError, UpstreamRequest, message};
@@ -42,6 +43,7 @@ pub(super) struct Connection {
     waiting: Mutex<Waiting>,
     ids: AtomicI64,
     changes: Changes,
+    legs: Arc<Legs>,
     profile: OnceLock<Profile>,
     level: tokio::sync::Mutex<Option<LogLevel>>,
     /// The streams are closed, or are to be.
@@ -55,7 +57,7 @@ impl Connection {
         output: R,
         input: W,
         max_answer: usize,
-        changes: Changes,
+        (changes, legs): (Changes, Arc<Legs>),
     ) -> Arc<Self>
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -68,6 +70,7 @@ impl Connection {
             waiting: Mutex::default(),
             ids: AtomicI64::new(1),
             changes,
+            legs,
             profile: OnceLock::new(),
             level: tokio::sync::Mutex::default(),
             over: CancellationToken::new(),
@@ -125,10 +128,14 @@ impl Connection {
             self.lower_level(level).await;
         }
         let id = self.next_id();
-        let ear = Ear::new(id, request, line);
-        let body = message::call(id, request, era);
-        let answered = self.exchange(request.caller, ear, body, true).await?;
-        outcome(answered)
+        let version = self.profile().map(|profile| profile.version);
+        let leg = self.legs.begin(id, request, version, None);
+        let ear = leg.within(|| Ear::new(id, request, line));
+        let body = message::call(id, request, leg.trace(), era);
+        let exchanged = self.exchange(request.caller, ear, body, true);
+        let answered = leg.around(exchanged).await.and_then(outcome);
+        leg.end(answered.as_ref());
+        answered
     }
 
     /// A request of the gateway's own; not cancelled when it is dropped.
@@ -139,6 +146,23 @@ impl Connection {
     ) -> Result<Outcome, UpstreamError> {
         self.exchange(CallerKey::GATEWAY, Ear::deaf(id), body, false)
             .await
+    }
+
+    /// Such a request that is measured: one that is answered soon.
+    pub(super) async fn ask_measured(
+        self: &Arc<Self>,
+        id: i64,
+        method: &'static str,
+        body: Bytes,
+    ) -> Result<Outcome, UpstreamError> {
+        let leg = self.legs.own(id, method);
+        let asked = leg.around(self.ask(id, body)).await;
+        match &asked {
+            Ok(Ok(result)) => leg.end(Ok(result)),
+            Ok(Err(error)) => leg.end(Err(&super::hearing::rpc(error))),
+            Err(fault) => leg.end(Err(fault)),
+        }
+        asked
     }
 
     async fn exchange(

@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
 use super::hearing::{Changes, Line, News};
+use super::leg::{Legs, Transport};
 use super::link::{Link, Reading, header_of};
 use super::listen::{Listening, lock};
 use super::patience::Patience;
@@ -32,6 +33,7 @@ use crate::config;
 use crate::ids::UpstreamId;
 use crate::outgoing::{Outgoing, OutgoingFault, Reach, Target};
 use crate::protocol::{Era, Json, Untrusted, Version};
+use crate::telemetry::metrics::Metrics;
 
 /// How long closing sessions may take when the service stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -76,6 +78,15 @@ pub(super) enum Miss {
     Stale(UpstreamError),
 }
 
+impl Miss {
+    /// What went wrong.
+    pub(super) fn fault(&self) -> &UpstreamError {
+        match self {
+            Self::Fault(fault) | Self::Stale(fault) => fault,
+        }
+    }
+}
+
 impl From<UpstreamError> for Miss {
     fn from(fault: UpstreamError) -> Self {
         Self::Fault(fault)
@@ -89,6 +100,7 @@ impl HttpUpstream {
         config: &config::Upstream,
         outgoing: &Outgoing,
         clock: SharedClock,
+        metrics: Arc<Metrics>,
     ) -> Result<Self, OutgoingFault> {
         let target = Target::try_from(&kind.url)?;
         let reach = if kind.allow_private {
@@ -97,6 +109,12 @@ impl HttpUpstream {
             Reach::Public
         };
         let stop = CancellationToken::new();
+        let legs = Legs {
+            upstream: id.clone(),
+            transport: Transport::Http,
+            address: Some((target.host().to_owned(), target.port())),
+            metrics,
+        };
         let http = Http {
             id,
             link: Arc::new(Link {
@@ -104,6 +122,7 @@ impl HttpUpstream {
                 target,
                 max_answer: config.max_answer.0,
                 clock,
+                legs,
             }),
             changes: Changes::new(),
             sessions: Sessions::new(),

@@ -47,6 +47,19 @@ async fn discover(
     request: &UpstreamRequest,
 ) -> Result<Option<Profile>, UpstreamError> {
     let id = http.next_id();
+    // Its outcome says which era the server is of, and nothing of how it fares.
+    let leg = http.link.legs.own(id, "server/discover");
+    let discovered = leg.around(discovered(http, id, request)).await;
+    let nothing = Json::empty_object();
+    leg.end(discovered.as_ref().map(|_| &nothing));
+    discovered
+}
+
+async fn discovered(
+    http: &Http,
+    id: i64,
+    request: &UpstreamRequest,
+) -> Result<Option<Profile>, UpstreamError> {
     let headers = modern::own_headers("server/discover", request.credential.as_ref());
     let answer = http.link.post(headers, message::discover(id)).await?;
     let outcome = match http.link.read(answer).await {

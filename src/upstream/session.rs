@@ -10,7 +10,7 @@ use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -58,6 +58,7 @@ pub(super) struct Session {
     /// and each request hears what it asked for.
     pub(super) level: tokio::sync::Mutex<Option<LogLevel>>,
     followed: AtomicBool,
+    opened: Instant,
     tasks: TaskTracker,
 }
 
@@ -131,6 +132,11 @@ impl Face {
         self.lost.load(Ordering::Relaxed)
     }
 
+    /// Its id, where the server keeps sessions.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
     /// Whether there is a session at all, or a server that keeps none.
     pub(super) fn is_session(&self) -> bool {
         self.id.is_some()
@@ -187,6 +193,7 @@ impl Session {
             profile,
             level: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
+            opened: Instant::now(),
             tasks: http.tasks.clone(),
         })
     }
@@ -195,6 +202,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.face.stop.cancel();
+        if self.face.id.is_some() {
+            let lasted = self.opened.elapsed();
+            self.face.link.legs.session_over(self.face.version, lasted);
+        }
         if self.face.id.is_none() || self.face.lost.load(Ordering::Relaxed) {
             return;
         }
@@ -226,6 +237,24 @@ pub(super) async fn open(
         _ => request.capabilities.relayed(),
     };
     let body = message::initialize(number, &declared);
+    let leg = http.link.legs.own(number, "initialize");
+    let opened = leg.around(greeted(http, number, headers, body)).await;
+    leg.end(opened.as_ref().map(|(result, _)| result));
+    let (result, id) = opened?;
+    let mut profile = profile::of_initialize(&result)?;
+    profile.sessionless = id.is_none();
+    let session = Session::new(http, id, profile, credential);
+    session.face.tell(message::initialized()).await?;
+    Ok(session)
+}
+
+/// The server's answer to `initialize`, and the session's id.
+async fn greeted(
+    http: &Http,
+    number: i64,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Result<(Json, Option<String>), UpstreamError> {
     let answer = http.link.post(headers, body).await?;
     let id = session_id(answer.header("mcp-session-id"))?;
     let reading = match http.link.read(answer).await? {
@@ -237,12 +266,7 @@ pub(super) async fn open(
         }
         Answer::Refused(refusal) => return Err(refusal.into_fault()),
     };
-    let result = initialised(http, number, reading).await?;
-    let mut profile = profile::of_initialize(&result)?;
-    profile.sessionless = id.is_none();
-    let session = Session::new(http, id, profile, credential);
-    session.face.tell(message::initialized()).await?;
-    Ok(session)
+    Ok((initialised(http, number, reading).await?, id))
 }
 
 fn session_id(header: Option<&str>) -> Result<Option<String>, UpstreamError> {
