@@ -19,6 +19,18 @@ pub use token::{MAX_TOKEN, Token, TokenHeader};
 /// The claims of a token.
 pub type Claims = Map<String, Value>;
 
+/// The claim at a dotted path. Names with dots in them (`https://idp.example.com/tenant`)
+/// are found too.
+pub fn claim_at<'a>(claims: &'a Claims, path: &str) -> Option<&'a Value> {
+    if let Some(value) = claims.get(path) {
+        return Some(value);
+    }
+    path.match_indices('.').find_map(|(dot, _)| {
+        let (name, rest) = (path.get(..dot)?, path.get(dot + 1..)?);
+        claim_at(claims.get(name)?.as_object()?, rest)
+    })
+}
+
 /// The algorithms that exist here: asymmetric ones only, so that no public key
 /// can ever serve as a shared secret (RFC 8725 §2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

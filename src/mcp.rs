@@ -41,6 +41,7 @@ use crate::clock::SharedClock;
 use crate::credentials::Credentials;
 use crate::identity::Principal;
 use crate::limits::StreamCaps;
+use crate::oauth::continuations::Visitor;
 use crate::pipeline::Pipeline;
 use crate::protocol::Json;
 use crate::seal::Sealer;
@@ -80,6 +81,8 @@ pub struct Inbound {
     pub headers: McpHeaders,
     /// The place in a trace that the connection names; then the message's own.
     pub trace: Option<TraceContext>,
+    /// Whom a link of ours is for, where the caller is a person who can sign in here.
+    pub visitor: Option<Visitor>,
     /// Which media types the caller takes.
     pub accept: Accept,
     /// Bumped when the configuration changes.
@@ -102,6 +105,7 @@ impl Inbound {
             address: self.address,
             headers: self.headers.clone(),
             trace: self.trace.clone(),
+            visitor: self.visitor.clone(),
             accept: self.accept,
             epoch: self.epoch.clone(),
             extensions: self.extensions,

@@ -3,14 +3,16 @@
 //! replica serves any step.
 //!
 //! It knows no HTTP: `http::oauth` reads requests, renders answers and cookies, and
-//! commits the [`Event`]s that rules return. How a person is found out is for
+//! is the [`Ledger`] that each [`Event`] is on before it takes effect. How a person is found out is for
 //! `login`; who a bearer token speaks for is for `identity`.
 
 pub mod account;
+pub mod administration;
 mod authenticate;
 mod authorize;
 mod bucket;
 mod clients;
+pub mod continuations;
 mod discovery;
 mod documents;
 mod event;
@@ -20,6 +22,7 @@ pub mod federation;
 pub mod grants;
 mod id_tokens;
 mod keys;
+mod ledger;
 pub mod local;
 mod machines;
 mod person;
@@ -43,10 +46,11 @@ pub use event::Event;
 pub use fault::{Refusal, StepFault, TokenFault};
 pub use id_tokens::{Describe, IdTokens, Verify};
 pub use keys::KeysFault;
+pub use ledger::{Ledger, Unrecorded};
 pub use machines::{Assertion, JWT_BEARER};
-pub use person::{Approval, Membership, Person};
+pub use person::{Approval, Membership, Person, own_subject};
 pub use redirect::RedirectKind;
-pub use registration::{Registered, RegistrationFault};
+pub use registration::RegistrationFault;
 pub use request::{AuthorizationRequest, ClientFacts, ClientKind, Prompt, Resource};
 pub use resource::{endpoint_path, endpoint_url};
 pub use settings::{BASE_SCOPE, ConfiguredClient, OFFLINE_ACCESS, Settings, SettingsFault};

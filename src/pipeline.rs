@@ -18,6 +18,7 @@ mod result;
 mod rounds;
 mod state;
 mod tasks;
+mod visits;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use crate::clock::SharedClock;
 use crate::credentials::Credentials;
 use crate::dispatch::{Dispatcher, Errand};
 use crate::limits::{Admission, Cost, Limits};
+use crate::oauth::continuations::{Continuations, Visitor};
 use crate::protocol::{ClientCapabilities, Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
@@ -60,6 +62,8 @@ pub struct Pipeline {
     pub dispatcher: Arc<Dispatcher>,
     /// Requests that wait for input of their caller.
     pub rounds: Rounds,
+    /// Pages that people are asked to open.
+    pub continuations: Continuations,
     /// Time.
     pub clock: SharedClock,
     /// Counters.
@@ -109,6 +113,8 @@ pub struct Call {
     pub capabilities: ClientCapabilities,
     /// How it is asked to.
     pub asking: Asking,
+    /// Whom a link of ours is for, where the caller is a person who can sign in here.
+    pub visitor: Option<Visitor>,
     /// What the record says of the request itself.
     pub attempt: Attempt,
     /// Its place in a trace.
@@ -216,7 +222,7 @@ impl Pipeline {
 
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
-        let ready = self.admitted(call, record)?;
+        let ready = self.admitted(call, record).await?;
         let round = self.rounds.open(call, &ready.errand).await?;
         record.continues(round.first_call());
         let recorded = self.recorded(record).await?;
@@ -245,21 +251,22 @@ impl Pipeline {
     }
 
     /// Everything that can refuse before anything is dispatched.
-    fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
+    async fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
         let cost = match call.ask.method {
             // Looking how a task stands is no work.
             Method::GetTask => Cost::Browse,
             _ => Cost::Call,
         };
-        let admission = trace::step(span::LIMITS, || self.limits.admit(&call.context, cost))?;
+        let admitting = self.limits.admit(&call.context, cost);
+        let admission = trace::stepping(span::LIMITS, admitting).await?;
         match call.ask.method {
-            Method::CallTool => self.admitted_tool(call, admission, record),
+            Method::CallTool => self.admitted_tool(call, admission, record).await,
             method if method.is_of_tasks() => self.admitted_task(call, admission, record),
             _ => self.admitted_reading(call, admission, record),
         }
     }
 
-    fn admitted_tool(
+    async fn admitted_tool(
         &self,
         call: &Call,
         admission: Admission,
@@ -282,9 +289,10 @@ impl Pipeline {
         Self::name_in_trace(record);
         let tool = tool?;
         let admission = match &tool.rule.class {
-            Some(class) => admission.merge(trace::step(span::LIMITS, || {
-                self.limits.admit_tool(context, class)
-            })?),
+            Some(class) => {
+                let admitting = self.limits.admit_tool(context, class);
+                admission.merge(trace::stepping(span::LIMITS, admitting).await?)
+            }
             None => admission,
         };
         let arguments = call.ask.param("arguments");

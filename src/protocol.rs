@@ -26,6 +26,6 @@ pub use meta::RequestMeta;
 pub use method::Method;
 pub use tool::ToolDefinition;
 pub use untrusted::{
-    InputRequest, InputRequired, ListPage, Task, TaskError, TaskStatus, Untrusted,
+    InputRequest, InputRequired, ListPage, Task, TaskError, TaskStatus, Untrusted, destination,
 };
 pub use version::{Era, Version};

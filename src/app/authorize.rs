@@ -1,5 +1,6 @@
 //! What runs beside the authorization server: hearing of revocations, keeping its keys.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,9 @@ use crate::audit::{Act, ActKind};
 use crate::clock::{SharedClock, SystemClock, new_replica_id};
 use crate::config::Loaded;
 use crate::ids::{ClientId, Subject, TenantId};
-use crate::oauth::{AuthorizationServer, Parts, Settings, grants};
+use crate::oauth::{
+    AuthorizationServer, Event, Ledger, Parts, Settings, StepFault, Unrecorded, grants,
+};
 use crate::outgoing::Outgoing;
 use crate::store::oauth_grants::Grant;
 use crate::store::oauth_signing_keys::StoredKey;
@@ -118,14 +121,10 @@ impl Authorization {
         tenant: &TenantId,
         grant: Uuid,
     ) -> anyhow::Result<()> {
-        let act = Act::new(ActKind::REVOCATION, "operator")
-            .tenant(tenant)
-            .actor(operator())
-            .detail("revoked", grant.to_string());
-        record(loaded, &act).await?;
         let (server, settings) = (&self.server, &self.settings);
-        grants::revoke(server, settings, tenant, None, grant, "operator").await?;
-        Ok(())
+        let (grant, ledger) = ((tenant, grant), ByOperator(loaded));
+        let ended = grants::revoke::<StepFault>(server, settings, grant, "operator", &ledger).await;
+        Ok(ended?)
     }
 
     /// Every signing key.
@@ -145,4 +144,44 @@ impl Authorization {
         record(loaded, &act).await?;
         Ok(self.server.rotate_keys(&self.settings, compromised).await?)
     }
+}
+
+/// The record of what an operator does by a command.
+struct ByOperator<'a>(&'a Loaded);
+
+impl Ledger for ByOperator<'_> {
+    fn record(
+        &self,
+        event: Event,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Unrecorded>> + Send + '_>> {
+        Box::pin(async move {
+            let Some(act) = act(&event) else {
+                return Ok(());
+            };
+            record(self.0, &act).await.map(drop).map_err(|error| {
+                tracing::error!(%error, "The audit cannot be written; nothing was changed.");
+                Unrecorded
+            })
+        })
+    }
+
+    fn note(&self, event: Event, failed: Option<&'static str>) {
+        // A command has no time to put it on record: whoever gave it reads this.
+        tracing::warn!(?event, failed, "What is on record did not take effect.");
+    }
+}
+
+/// Commands end grants and nothing else.
+fn act(event: &Event) -> Option<Act> {
+    let Event::Revoked {
+        tenant,
+        revoked,
+        reason,
+        ..
+    } = event
+    else {
+        return None;
+    };
+    let act = Act::new(ActKind::REVOCATION, reason).tenant(tenant);
+    Some(act.actor(operator()).detail("revoked", revoked.to_string()))
 }

@@ -37,14 +37,14 @@ pub struct Admin {
     pub tenant: Option<TenantId>,
 }
 
-/// `admins[].role`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+/// `admins[].role`, the more powerful one last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AdminRole {
-    /// Sees all and may act.
-    Admin,
     /// Sees all and changes nothing.
     Auditor,
+    /// Sees all and may act.
+    Admin,
 }
 
 /// The provider that local users come from.

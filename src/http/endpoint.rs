@@ -17,9 +17,11 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
-use crate::identity::{OwnIssuer, Principal};
+use crate::identity::{OWN_PROVIDER, OwnIssuer, Principal};
 use crate::ids::TenantId;
 use crate::mcp::{self, Accept, Answer, Inbound, McpHeaders, Reply};
+use crate::oauth::continuations::Visitor;
+use crate::oauth::own_subject;
 use crate::telemetry::TraceContext;
 use crate::tenancy::{self, TenantContext};
 
@@ -121,6 +123,31 @@ impl Site {
         })
     }
 
+    /// Whom a link of ours is for: a person who can sign in to our pages. A machine is
+    /// nobody's, and its subject is its own name.
+    fn visitor(&self, context: &TenantContext) -> Option<Visitor> {
+        let (principal, settings) = (context.principal(), &self.snapshot.oauth);
+        if !settings.server.enabled {
+            return None;
+        }
+        let subject = if principal.provider().as_str() == OWN_PROVIDER {
+            let own = principal.subject();
+            (own.as_str() != principal.client().as_str()).then(|| own.clone())?
+        } else {
+            settings
+                .providers
+                .get(principal.provider())?
+                .login
+                .as_ref()?;
+            own_subject(principal.issuer(), principal.subject())
+        };
+        Some(Visitor {
+            tenant: context.tenant_id().clone(),
+            subject,
+            account: format!("{}/account", self.base.trim_end_matches('/')),
+        })
+    }
+
     fn inbound(&self, context: TenantContext, headers: &HeaderMap, accept: Accept) -> Inbound {
         let current = Arc::clone(&self.edge.current);
         let tenant = self.tenant.clone();
@@ -133,6 +160,7 @@ impl Site {
             tenancy::resolve(Arc::clone(principal), tenant.as_ref(), &snapshot.tenants).ok()
         });
         Inbound {
+            visitor: self.visitor(&context),
             context,
             resolver,
             credentials: Arc::clone(&self.snapshot.credentials),

@@ -4,6 +4,7 @@ mod account;
 mod authorize;
 mod callback;
 mod consent;
+mod continuation;
 mod cookies;
 mod documents;
 mod flow;
@@ -30,6 +31,7 @@ pub(super) use account::{get as account, revoke as account_revoke, sign_out as a
 pub(super) use authorize::get as authorize;
 pub(super) use callback::get as callback;
 pub(super) use consent::post as consent;
+pub(super) use continuation::{get as continuation, post as continuation_post};
 pub(super) use documents::{keys, metadata, metadata_behind};
 pub(super) use login::{get as login_page, post as login};
 pub(super) use register::post as register;
@@ -60,12 +62,12 @@ fn fail(visit: &Visit, request: &AuthorizationRequest, fault: &StepFault) -> Res
 fn fail_goal(visit: &Visit, goal: &Goal, fault: &StepFault) -> Response {
     match (goal, fault) {
         (Goal::App(request), fault) => fail(visit, request, fault),
-        (Goal::Account, StepFault::Store(error)) => {
+        (Goal::Account | Goal::Continue(_), StepFault::Store(error)) => {
             tracing::error!(%error, "A sign-in could not be stored.");
             problems::away(visit)
         }
-        (Goal::Account, StepFault::Unrecorded) => problems::away(visit),
-        (Goal::Account, fault) => problems::with_link(
+        (Goal::Account | Goal::Continue(_), StepFault::Unrecorded) => problems::away(visit),
+        (Goal::Account | Goal::Continue(_), fault) => problems::with_link(
             visit,
             StatusCode::FORBIDDEN,
             "You are not signed in",

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::{IdentityFault, Principal, PrincipalKey};
 use crate::config::{self, IdentityProvider};
 use crate::ids::{ClientId, Issuer, ProviderId, Role, Scope, Subject, TenantId};
-use crate::jose::Claims;
+use crate::jose::{Claims, claim_at};
 
 /// How far the clocks of issuer and service may differ, in seconds.
 pub(super) const LEEWAY: i64 = 30;
@@ -83,7 +83,7 @@ impl ProviderRules {
         const BAD: IdentityFault = IdentityFault::BadClaim {
             claim: "of the tenant",
         };
-        let value = at(claims, &self.claims.tenant);
+        let value = claim_at(claims, &self.claims.tenant);
         let claimed = match value {
             Some(Value::Array(all)) => match all.as_slice() {
                 [] => None,
@@ -116,7 +116,7 @@ impl ProviderRules {
 
     fn client(&self, claims: &Claims) -> Result<ClientId, IdentityFault> {
         let places = [
-            at(claims, &self.claims.client),
+            claim_at(claims, &self.claims.client),
             claims.get("azp"),
             claims.get("client_id"),
         ];
@@ -134,7 +134,7 @@ impl ProviderRules {
         &self,
         claims: &Claims,
     ) -> Result<(Vec<TenantId>, Vec<TenantId>), IdentityFault> {
-        let value = at(claims, &self.claims.tenant);
+        let value = claim_at(claims, &self.claims.tenant);
         let values = match value {
             Some(Value::Array(all)) => all.as_slice(),
             other => other.map_or(&[][..], std::slice::from_ref),
@@ -158,7 +158,7 @@ impl ProviderRules {
     }
 
     pub(super) fn roles(&self, claims: &Claims) -> Vec<Role> {
-        words(at(claims, &self.claims.roles))
+        words(claim_at(claims, &self.claims.roles))
             .map(Role::from)
             .collect()
     }
@@ -253,18 +253,6 @@ fn identifier<'a>(
         }
         Some(_) => Err(IdentityFault::BadClaim { claim }),
     }
-}
-
-/// The value at a dotted path. Names with dots in them (`https://idp.example.com/tenant`)
-/// are found too.
-fn at<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    if let Some(value) = claims.get(path) {
-        return Some(value);
-    }
-    path.match_indices('.').find_map(|(dot, _)| {
-        let (name, rest) = (path.get(..dot)?, path.get(dot + 1..)?);
-        at(claims.get(name)?.as_object()?, rest)
-    })
 }
 
 #[cfg(test)]

@@ -127,6 +127,7 @@ pub(super) fn start(
         param_headers: modern.then_some(inbound.headers.params),
         capabilities: caller.capabilities,
         asking: caller.asking,
+        visitor: inbound.visitor,
         attempt: caller.attempt,
         trace: inbound.trace,
         credentials: inbound.credentials,

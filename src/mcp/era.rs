@@ -81,7 +81,7 @@ async fn request(
     let answer = handling.around(async move {
         match route {
             Route::Modern => modern::request(server, inbound, request, meta, bytes, &open).await,
-            Route::Initialize => legacy::initialize(server, &inbound, &request, &open),
+            Route::Initialize => legacy::initialize(server, &inbound, &request, &open).await,
             Route::Legacy => legacy::request(server, inbound, request, meta, bytes, &open).await,
         }
     });

@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Event, Person, RedirectKind, Site, StepFault, redirect};
+use super::{Ledger, Person, RedirectKind, Site, StepFault, redirect};
 use crate::ids::{Scope, TenantId};
 use crate::store::oauth_grants::Grant;
 
@@ -62,13 +62,12 @@ fn connection(grant: Grant) -> Connected {
 /// Ends a grant: one of those that [`connected`] gave.
 ///
 /// # Errors
-/// When the database is away.
+/// When it cannot be put on record, or the database is away.
 pub async fn revoke(
     site: &Site<'_>,
-    tenant: &TenantId,
-    id: Uuid,
-    reason: &'static str,
-) -> Result<Vec<Event>, StepFault> {
-    let ended = super::grants::revoke(site.server, site.settings, tenant, None, id, reason);
-    Ok(ended.await?)
+    connected: &Connected,
+    ledger: &dyn Ledger,
+) -> Result<(), StepFault> {
+    let grant = (&connected.tenant, connected.id);
+    super::grants::revoke(site.server, site.settings, grant, "account", ledger).await
 }

@@ -1,8 +1,8 @@
-//! What happened, as data: rules return it, and whoever answers commits it first.
+//! What happens, as data: what rules put on the [`Ledger`](super::Ledger) before it does.
 
 use uuid::Uuid;
 
-use crate::ids::{ClientId, Subject, TenantId};
+use crate::ids::{ClientId, Subject, TenantId, UpstreamId};
 
 /// Something that belongs into the audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,26 @@ pub enum Event {
         tenant: Option<TenantId>,
         /// Through which client, where one asked.
         client: Option<ClientId>,
+        /// What they may administer; empty where nothing.
+        administers: String,
+    },
+    /// An identity provider says something else of what somebody may administer.
+    Administers {
+        /// Our `sub`.
+        subject: Subject,
+        /// What it is now; empty where nothing.
+        administers: String,
+    },
+    /// Somebody went on to a page that a tool server wanted opened.
+    Continued {
+        /// The tenant.
+        tenant: TenantId,
+        /// Our `sub`.
+        subject: Subject,
+        /// The upstream.
+        upstream: UpstreamId,
+        /// The page's host.
+        host: String,
     },
     /// Somebody signed out of our pages.
     SignedOut {

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use super::authorize::{Parameters, only};
 use super::clients::Client;
+use super::ledger::make;
 use super::request::Resource;
 use super::standing::Standing;
 use super::tokens::{AccessClaims, RefreshToken, Tokens, digest_of, s256, tenant_of};
-use super::{Event, Site, TokenFault};
+use super::{Event, Ledger, Site, TokenFault};
 use crate::ids::{ClientId, Scope, Subject};
 use crate::secret::same;
 use crate::store::oauth_families::{Family, Rotation};
@@ -24,41 +25,30 @@ const MAX_USES: usize = 256;
 const ATTEMPTS: usize = 8;
 
 impl Site<'_> {
-    /// The token endpoint. What happened is returned also where it is a refusal: the
-    /// replay of a code revokes.
+    /// The token endpoint.
+    ///
+    /// # Errors
+    /// [`TokenFault`]. The replay of a code, or of a refresh token, revokes.
     pub async fn token(
         &self,
         client: &Client,
         parameters: &Parameters,
-    ) -> (Result<Tokens, TokenFault>, Vec<Event>) {
-        let mut events = Vec::new();
-        let grant = match only(parameters, "grant_type") {
-            Ok(Some(grant)) => grant,
-            Ok(None) => {
-                return (
-                    Err(TokenFault::InvalidRequest("grant_type is missing")),
-                    events,
-                );
-            }
-            Err(()) => return (Err(REPEATED), events),
-        };
-        let result = match grant {
-            "authorization_code" => self.exchange_code(client, parameters, &mut events).await,
-            "refresh_token" => self.refresh(client, parameters, &mut events).await,
-            "client_credentials" => {
-                self.client_credentials(client, parameters, &mut events)
-                    .await
-            }
+        ledger: &dyn Ledger,
+    ) -> Result<Tokens, TokenFault> {
+        let grant = needed(parameters, "grant_type", "grant_type is missing")?;
+        match grant {
+            "authorization_code" => self.exchange_code(client, parameters, ledger).await,
+            "refresh_token" => self.refresh(client, parameters, ledger).await,
+            "client_credentials" => self.client_credentials(client, parameters, ledger).await,
             _ => Err(TokenFault::UnsupportedGrantType),
-        };
-        (result, events)
+        }
     }
 
     async fn exchange_code(
         &self,
         client: &Client,
         parameters: &Parameters,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<Tokens, TokenFault> {
         const WRONG: TokenFault =
             TokenFault::InvalidGrant("the code is not good, or is another client's");
@@ -78,7 +68,7 @@ impl Site<'_> {
             return Err(WRONG);
         }
         if family.code_used_at.is_some() {
-            self.end_family(&family, "code_replayed", events).await?;
+            self.end_family(&family, "code_replayed", ledger).await?;
             return Err(WRONG);
         }
         let now = self.server.clock.now();
@@ -100,22 +90,19 @@ impl Site<'_> {
         let tokens = self
             .tokens(&family, 1, &family.scopes, &family.roles)
             .await?;
-        let first = self
-            .server
-            .store
-            .update_code_used(&tenant, family.family_id, now, expires_at)
-            .await?;
-        if !first {
-            self.end_family(&family, "code_replayed", events).await?;
-            return Err(WRONG);
-        }
-        events.push(Event::Issued {
-            tenant,
-            subject: Subject::new(family.subject),
+        let issued = Event::Issued {
+            tenant: tenant.clone(),
+            subject: Subject::from(family.subject.as_str()),
             client: client.id.clone(),
             grant: Some(family.grant_id),
             by: "authorization_code",
-        });
+        };
+        let store = &self.server.store;
+        let used = store.update_code_used(&tenant, family.family_id, now, expires_at);
+        if !make::<TokenFault>(ledger, issued, used).await? {
+            self.end_family(&family, "code_replayed", ledger).await?;
+            return Err(WRONG);
+        }
         Ok(tokens)
     }
 
@@ -124,7 +111,7 @@ impl Site<'_> {
         &self,
         client: &Client,
         parameters: &Parameters,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<Tokens, TokenFault> {
         const WRONG: TokenFault =
             TokenFault::InvalidGrant("the refresh token is not good; sign in again");
@@ -149,7 +136,7 @@ impl Site<'_> {
                 Use::Next { uses } => (family.generation + 1, uses),
                 Use::Again => (family.generation, family.uses.clone()),
                 Use::Replay => {
-                    self.end_family(&family, "refresh_token_replayed", events)
+                    self.end_family(&family, "refresh_token_replayed", ledger)
                         .await?;
                     return Err(WRONG);
                 }
@@ -163,7 +150,7 @@ impl Site<'_> {
                 asked,
                 |scope| self.settings.knows_scope(scope),
             )?;
-            let Some(roles) = self.roles_now(&family, events).await? else {
+            let Some(roles) = self.roles_now(&family, ledger).await? else {
                 return Err(WRONG);
             };
             let tokens = self.tokens(&family, to, &scopes, &roles).await?;
@@ -176,19 +163,16 @@ impl Site<'_> {
                 expires_at: now + self.settings.server.refresh_token_lifetime.0,
             };
             let tenant = tenant_of(&family.tenant);
-            let moved = self
-                .server
-                .store
-                .update_generation(&tenant, family.family_id, &rotation)
-                .await?;
-            if moved {
-                events.push(Event::Issued {
-                    tenant,
-                    subject: Subject::new(family.subject),
-                    client: client.id.clone(),
-                    grant: Some(family.grant_id),
-                    by: "refresh_token",
-                });
+            let issued = Event::Issued {
+                tenant: tenant.clone(),
+                subject: Subject::new(family.subject),
+                client: client.id.clone(),
+                grant: Some(family.grant_id),
+                by: "refresh_token",
+            };
+            let store = &self.server.store;
+            let moved = store.update_generation(&tenant, family.family_id, &rotation);
+            if make::<TokenFault>(ledger, issued, moved).await? {
                 return Ok(tokens);
             }
         }
@@ -199,7 +183,7 @@ impl Site<'_> {
     async fn roles_now(
         &self,
         family: &Family,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<Option<Vec<String>>, TokenFault> {
         let tenant = tenant_of(&family.tenant);
         let grant = self
@@ -208,18 +192,13 @@ impl Site<'_> {
             .find_grant_by_id(&tenant, family.grant_id)
             .await?;
         let Some(grant) = grant else { return Ok(None) };
-        match self.standing(&grant).await? {
+        match self.standing(&grant, ledger).await? {
             Standing::Good(roles) => Ok(Some(roles.unwrap_or_else(|| family.roles.clone()))),
             Standing::Gone => {
-                let ended = super::grants::revoke(
-                    self.server,
-                    self.settings,
-                    &tenant,
-                    None,
-                    family.grant_id,
-                    "person_gone",
-                );
-                events.extend(ended.await?);
+                let gone = (&tenant, family.grant_id);
+                let (server, settings) = (self.server, self.settings);
+                super::grants::revoke::<TokenFault>(server, settings, gone, "person_gone", ledger)
+                    .await?;
                 Ok(None)
             }
         }
@@ -273,24 +252,21 @@ impl Site<'_> {
         &self,
         family: &Family,
         reason: &'static str,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<(), TokenFault> {
         let tenant = tenant_of(&family.tenant);
+        let revoked = Event::Revoked {
+            tenant: tenant.clone(),
+            subject: Subject::from(family.subject.as_str()),
+            client: ClientId::from(family.client_id.as_str()),
+            revoked: family.family_id,
+            reason,
+        };
         let until = self.server.tokens_end(self.settings);
-        if self
-            .server
-            .store
-            .delete_family(&tenant, family.family_id, until)
-            .await?
-        {
+        let store = &self.server.store;
+        let deleted = store.delete_family(&tenant, family.family_id, until);
+        if make::<TokenFault>(ledger, revoked, deleted).await? {
             self.server.tell_revoked().await;
-            events.push(Event::Revoked {
-                tenant,
-                subject: Subject::from(family.subject.as_str()),
-                client: ClientId::from(family.client_id.as_str()),
-                revoked: family.family_id,
-                reason,
-            });
         }
         Ok(())
     }

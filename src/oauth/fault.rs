@@ -2,10 +2,11 @@
 
 use thiserror::Error;
 
+use super::Unrecorded;
 use crate::store::StoreError;
 
 /// Why an authorization request gets no code, told to the client through the
-/// browser (RFC 6749 §4.1.2.1, RFC 8707 §2, OpenID Connect Core §3.1.2.6).
+/// browser (RFC 6749 §4.1.2.1, RFC 8707 §2, `OpenID` Connect Core §3.1.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A parameter is missing, repeated or wrong.
@@ -71,14 +72,20 @@ pub enum StepFault {
     /// The database could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// What happened could not be put on record, so that it must not be told.
-    #[error("what happened could not be put on record")]
+    /// It could not be put on record, and so did not happen.
+    #[error("what was asked for could not be put on record")]
     Unrecorded,
 }
 
 impl From<Refusal> for StepFault {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<Unrecorded> for StepFault {
+    fn from(_: Unrecorded) -> Self {
+        Self::Unrecorded
     }
 }
 
@@ -110,6 +117,9 @@ pub enum TokenFault {
     /// Something that a try later may find.
     #[error("try again shortly")]
     Unavailable,
+    /// It could not be put on record, and so did not happen.
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
     /// The database could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -129,7 +139,14 @@ impl TokenFault {
             Self::UnsupportedGrantType => "unsupported_grant_type",
             Self::InvalidScope => "invalid_scope",
             Self::InvalidTarget => "invalid_target",
-            Self::Unavailable | Self::Store(_) | Self::Keys(_) => "temporarily_unavailable",
+            Self::Unavailable | Self::Unrecorded(_) | Self::Store(_) | Self::Keys(_) => {
+                "temporarily_unavailable"
+            }
         }
+    }
+
+    /// Whether it is ours to mend, and the same request may do later.
+    pub fn is_ours(&self) -> bool {
+        self.code() == "temporarily_unavailable"
     }
 }

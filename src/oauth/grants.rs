@@ -4,11 +4,12 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
+use super::ledger::make;
 use super::redirect::without_port;
 use super::tokens::{digest_of, new_id, new_secret};
 use super::{
-    Approval, AuthorizationRequest, AuthorizationServer, ClientKind, Event, Person, Refusal,
-    Settings, Site, StepFault,
+    Approval, AuthorizationRequest, AuthorizationServer, ClientKind, Event, Ledger, Person,
+    Refusal, Settings, Site, StepFault, Unrecorded,
 };
 use crate::ids::{ClientId, Subject, TenantId};
 use crate::store::StoreError;
@@ -19,15 +20,6 @@ use crate::store::oauth_grants::Grant;
 pub const EXCHANGE: &str = "oauth";
 /// A replica that has not been heard of for so long is gone.
 const LIVE_SECONDS: u32 = 15;
-
-/// A code was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Authorized {
-    /// Where the browser goes.
-    pub location: String,
-    /// What happened.
-    pub events: Vec<Event>,
-}
 
 /// Whether the person has consented before, so that nobody need be asked again: to
 /// this client, for this redirect, tenant and at least these scopes. Only clients
@@ -61,8 +53,9 @@ pub async fn is_remembered(
     }))
 }
 
-/// Makes the grant (or finds the person's earlier one) and a code of it. Client and
-/// redirect are judged again: the request may have waited in a cookie.
+/// Makes the grant (or finds the person's earlier one) and a code of it, and gives the
+/// place where the browser goes. Client and redirect are judged again: the request may
+/// have waited in a cookie.
 ///
 /// # Errors
 /// When the approval does not fit person and request, or the database is away.
@@ -71,7 +64,8 @@ pub async fn authorize(
     request: &AuthorizationRequest,
     person: &Person,
     approval: &Approval,
-) -> Result<Authorized, StepFault> {
+    ledger: &dyn Ledger,
+) -> Result<String, StepFault> {
     let membership = person
         .membership(&approval.tenant)
         .filter(|one| site.settings.tenants.contains(&one.tenant))
@@ -95,7 +89,6 @@ pub async fn authorize(
     }
     let server = site.server;
     let now = server.clock.now();
-    let subject = person.own_subject();
     let scopes: Vec<String> = approval.scopes.iter().map(ToString::to_string).collect();
     let code = new_secret();
     let family = NewFamily {
@@ -109,24 +102,44 @@ pub async fn authorize(
         roles: membership.roles.iter().map(ToString::to_string).collect(),
         ends_at: now + lasts(site, person),
     };
-    let grant = grant_of(server, request, person, approval, scopes.clone(), now);
+    let mut grant = grant_of(server, request, person, approval, scopes, now);
+    let earlier = server
+        .store
+        .find_grant(
+            &approval.tenant,
+            &grant.subject,
+            &grant.client_id,
+            &grant.redirect_uri,
+        )
+        .await?;
+    if let Some(earlier) = earlier {
+        grant.grant_id = earlier.grant_id;
+    }
+    ledger.record(consented(&grant, approval)).await?;
     let grant_id = server.store.insert_grant(&grant, &family).await?;
+    if grant_id != grant.grant_id {
+        // The same person was faster in another window: that one's consent counts.
+        ledger.note(consented(&grant, approval), Some("another one is older"));
+        grant.grant_id = grant_id;
+        ledger.record(consented(&grant, approval)).await?;
+    }
     if request.client.kind == ClientKind::Registered {
         server
             .store
             .update_oauth_client_used(request.client.id.as_str(), now)
             .await?;
     }
-    Ok(Authorized {
-        location: request.granted(code.expose()),
-        events: vec![Event::Consented {
-            tenant: approval.tenant.clone(),
-            subject,
-            client: request.client.id.clone(),
-            grant: grant_id,
-            scopes: scopes.join(" "),
-        }],
-    })
+    Ok(request.granted(code.expose()))
+}
+
+fn consented(grant: &Grant, approval: &Approval) -> Event {
+    Event::Consented {
+        tenant: approval.tenant.clone(),
+        subject: Subject::from(grant.subject.as_str()),
+        client: ClientId::from(grant.client_id.as_str()),
+        grant: grant.grant_id,
+        scopes: grant.scopes.join(" "),
+    }
 }
 
 /// How long a person stays signed in: shorter where nobody can be asked whether they
@@ -191,35 +204,36 @@ pub async fn list(
 }
 
 /// Ends a grant: its families with their refresh tokens now, its access tokens on
-/// every replica within a second. `subject` must own it, where one is given.
+/// every replica within a second. Nothing where there is none.
 ///
 /// # Errors
-/// When the database cannot be asked.
-pub async fn revoke(
+/// When it cannot be put on record, or the database cannot be asked.
+pub async fn revoke<E>(
     server: &AuthorizationServer,
     settings: &Settings,
-    tenant: &TenantId,
-    subject: Option<&Subject>,
-    grant_id: Uuid,
+    (tenant, grant_id): (&TenantId, Uuid),
     reason: &'static str,
-) -> Result<Vec<Event>, StoreError> {
-    let grant = server.store.find_grant_by_id(tenant, grant_id).await?;
-    let owned = |grant: &Grant| subject.is_none_or(|subject| subject.as_str() == grant.subject);
-    let Some(grant) = grant.filter(owned) else {
-        return Ok(Vec::new());
+    ledger: &dyn Ledger,
+) -> Result<(), E>
+where
+    E: From<Unrecorded> + From<StoreError>,
+{
+    let Some(grant) = server.store.find_grant_by_id(tenant, grant_id).await? else {
+        return Ok(());
     };
-    let until = server.tokens_end(settings);
-    if !server.store.delete_grant(tenant, grant_id, until).await? {
-        return Ok(Vec::new());
-    }
-    server.tell_revoked().await;
-    Ok(vec![Event::Revoked {
+    let revoked = Event::Revoked {
         tenant: tenant.clone(),
         subject: Subject::new(grant.subject),
         client: ClientId::new(grant.client_id),
         revoked: grant_id,
         reason,
-    }])
+    };
+    let until = server.tokens_end(settings);
+    let deleted = server.store.delete_grant(tenant, grant_id, until);
+    if make::<E>(ledger, revoked, deleted).await? {
+        server.tell_revoked().await;
+    }
+    Ok(())
 }
 
 impl AuthorizationServer {

@@ -176,6 +176,8 @@ pub fn person(name: &str, user: &User, issuer: &str) -> Person {
                 roles: roles.clone(),
             })
             .collect(),
+        // Read from the configuration whenever it is asked for.
+        admin_claims: Vec::new(),
         refresh_token: None,
     }
 }

@@ -3,7 +3,7 @@
 //! bring an assertion of the company's identity provider (ID-JAG; MCP extension
 //! `io.modelcontextprotocol/enterprise-managed-authorization`).
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::authenticate::{lasting, names_audience};
 use super::authorize::{Parameters, only};
@@ -13,10 +13,10 @@ use super::person::own_subject;
 use super::request::Resource;
 use super::settings::BASE_SCOPE;
 use super::tokens::{AccessClaims, Tokens};
-use super::{Event, OFFLINE_ACCESS, Site, TokenFault};
+use super::{Event, Ledger, OFFLINE_ACCESS, Site, TokenFault};
 use crate::config::IdentityProvider;
 use crate::ids::{Issuer, ProviderId, Role, Subject, TenantId};
-use crate::jose::Claims;
+use crate::jose::{Claims, claim_at};
 
 /// The grant type of assertions (RFC 7523 §2.1).
 pub const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -39,7 +39,7 @@ impl Site<'_> {
         &self,
         client: &Client,
         parameters: &Parameters,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<Tokens, TokenFault> {
         let allowed = client.grants.credentials && client.is_confidential();
         let (Some((tenant, roles)), true) = (&client.machine, allowed) else {
@@ -57,32 +57,22 @@ impl Site<'_> {
             &scopes,
             &resource,
             "client_credentials",
-            events,
+            ledger,
         )
         .await
     }
 
     /// Exchanges an ID-JAG. Its signature was checked with the keys of the provider
     /// that its `iss` names; everything else is judged here (`rules.md` §4.8).
+    ///
+    /// # Errors
+    /// [`TokenFault`]
     pub async fn assertion(
         &self,
         client: &Client,
         assertion: &Assertion,
         parameters: &Parameters,
-    ) -> (Result<Tokens, TokenFault>, Vec<Event>) {
-        let mut events = Vec::new();
-        let result = self
-            .exchange_assertion(client, assertion, parameters, &mut events)
-            .await;
-        (result, events)
-    }
-
-    async fn exchange_assertion(
-        &self,
-        client: &Client,
-        assertion: &Assertion,
-        parameters: &Parameters,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<Tokens, TokenFault> {
         const WRONG: TokenFault = TokenFault::InvalidGrant("the assertion is not accepted");
         if !(client.grants.assertion && client.is_confidential()) {
@@ -124,7 +114,7 @@ impl Site<'_> {
             &scopes,
             &resource,
             "jwt-bearer",
-            events,
+            ledger,
         )
         .await
     }
@@ -139,7 +129,7 @@ impl Site<'_> {
         scopes: &[String],
         resource: &Resource,
         by: &'static str,
-        events: &mut Vec<Event>,
+        ledger: &dyn Ledger,
     ) -> Result<Tokens, TokenFault> {
         let (access_token, expires_in) = self
             .access_token(&AccessClaims {
@@ -152,13 +142,15 @@ impl Site<'_> {
                 of: None,
             })
             .await?;
-        events.push(Event::Issued {
-            tenant: tenant.clone(),
-            subject: Subject::from(subject),
-            client: client.id.clone(),
-            grant: None,
-            by,
-        });
+        ledger
+            .record(Event::Issued {
+                tenant: tenant.clone(),
+                subject: Subject::from(subject),
+                client: client.id.clone(),
+                grant: None,
+                by,
+            })
+            .await?;
         Ok(Tokens {
             access_token,
             expires_in,
@@ -295,7 +287,7 @@ fn judge(assertion: &Assertion, client: &str, issuer: &str, now: i64) -> Result<
 
 /// The tenant that claims of a provider name, if the provider is trusted for it.
 fn tenant(provider: &IdentityProvider, claims: &Claims) -> Option<TenantId> {
-    let claimed = match at(claims, &provider.claims.tenant) {
+    let claimed = match claim_at(claims, &provider.claims.tenant) {
         Some(Value::Array(all)) => match all.as_slice() {
             [one] => Some(one),
             [] => None,
@@ -317,7 +309,7 @@ fn tenant(provider: &IdentityProvider, claims: &Claims) -> Option<TenantId> {
 }
 
 fn roles(provider: &IdentityProvider, claims: &Claims) -> Vec<String> {
-    let roles: Vec<Role> = match at(claims, &provider.claims.roles) {
+    let roles: Vec<Role> = match claim_at(claims, &provider.claims.roles) {
         Some(Value::Array(list)) => list
             .iter()
             .filter_map(Value::as_str)
@@ -327,15 +319,4 @@ fn roles(provider: &IdentityProvider, claims: &Claims) -> Vec<String> {
         _ => Vec::new(),
     };
     roles.iter().map(ToString::to_string).collect()
-}
-
-/// The value at a dotted path. Names with dots in them are found too.
-fn at<'a>(claims: &'a Map<String, Value>, path: &str) -> Option<&'a Value> {
-    if let Some(value) = claims.get(path) {
-        return Some(value);
-    }
-    path.match_indices('.').find_map(|(dot, _)| {
-        let (name, rest) = (path.get(..dot)?, path.get(dot + 1..)?);
-        at(claims.get(name)?.as_object()?, rest)
-    })
 }

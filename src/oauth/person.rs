@@ -4,6 +4,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use super::administration::AdminClaim;
 use crate::ids::{Issuer, ProviderId, Role, Scope, Subject, TenantId};
 use crate::secret::Secret;
 
@@ -22,6 +23,8 @@ pub struct Person {
     pub email: Option<String>,
     /// The tenants that the person belongs to, with the roles there.
     pub memberships: Vec<Membership>,
+    /// What entries of `admins` ask for and the provider says.
+    pub admin_claims: Vec<AdminClaim>,
     /// With this the provider can be asked later whether the person is still there.
     pub refresh_token: Option<Secret<String>>,
 }
@@ -58,7 +61,7 @@ impl Person {
 }
 
 /// See [`Person::own_subject`].
-pub(super) fn own_subject(issuer: &Issuer, subject: &Subject) -> Subject {
+pub fn own_subject(issuer: &Issuer, subject: &Subject) -> Subject {
     let mut context = Context::new(&SHA256);
     for text in [issuer.as_str(), subject.as_str()] {
         context.update(&(text.len() as u64).to_be_bytes());

@@ -7,12 +7,14 @@ use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use super::documents::MAX_REDIRECTS;
+use super::ledger::make;
 use super::redirect::{self, RedirectKind};
 use super::tokens::{digest_of, new_id, new_secret};
-use super::{Event, Site, text};
+use super::{Event, Ledger, Site, Unrecorded, text};
 use crate::config;
 use crate::ids::ClientId;
 use crate::jose::KeySet;
+use crate::secret::Secret;
 use crate::store::StoreError;
 use crate::store::oauth_clients::RegisteredClient;
 
@@ -34,6 +36,9 @@ pub enum RegistrationFault {
     /// Too many at the moment.
     #[error("too many clients are being registered; try again later")]
     Busy(Duration),
+    /// It could not be put on record, and so did not happen.
+    #[error(transparent)]
+    Unrecorded(#[from] Unrecorded),
     /// The database could not be asked.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -46,18 +51,9 @@ impl RegistrationFault {
             Self::Closed => "access_denied",
             Self::Redirect(..) | Self::NoRedirects => "invalid_redirect_uri",
             Self::Metadata(_) => "invalid_client_metadata",
-            Self::Busy(_) | Self::Store(_) => "temporarily_unavailable",
+            Self::Busy(_) | Self::Unrecorded(_) | Self::Store(_) => "temporarily_unavailable",
         }
     }
-}
-
-/// What a client is told of its registration (RFC 7591 §3.2.1).
-#[derive(Debug)]
-pub struct Registered {
-    /// The answer's body. It may hold a secret.
-    pub document: crate::secret::Secret<String>,
-    /// What happened.
-    pub events: Vec<Event>,
 }
 
 /// What a client asked for, judged.
@@ -88,11 +84,16 @@ const MAX_ECHOED: usize = 512;
 const FULL: Duration = Duration::from_mins(10);
 
 impl Site<'_> {
-    /// Registers a client.
+    /// Registers a client, and gives the answer's body (RFC 7591 §3.2.1). It may hold a
+    /// secret.
     ///
     /// # Errors
     /// [`RegistrationFault`]
-    pub async fn register(&self, metadata: &Value) -> Result<Registered, RegistrationFault> {
+    pub async fn register(
+        &self,
+        metadata: &Value,
+        ledger: &dyn Ledger,
+    ) -> Result<Secret<String>, RegistrationFault> {
         let registration = &self.settings.server.registration;
         if !registration.dynamic {
             return Err(RegistrationFault::Closed);
@@ -116,12 +117,15 @@ impl Site<'_> {
             registered_at: now,
             used_at: None,
         };
-        if !self
+        let registered = Event::Registered {
+            client: ClientId::from(row.client_id.as_str()),
+            name: row.name.clone(),
+        };
+        let kept = self
             .server
             .store
-            .insert_oauth_client(&row, registration.most)
-            .await?
-        {
+            .insert_oauth_client(&row, registration.most);
+        if !make::<RegistrationFault>(ledger, registered, kept).await? {
             tracing::warn!(
                 most = registration.most,
                 "No more clients can register until unused ones expire (authorization_server.registration.most)."
@@ -129,13 +133,7 @@ impl Site<'_> {
             return Err(RegistrationFault::Busy(FULL));
         }
         let document = self.document(&row, wanted, metadata, secret.as_ref());
-        Ok(Registered {
-            document: crate::secret::Secret::new(document.to_string()),
-            events: vec![Event::Registered {
-                client: ClientId::new(row.client_id),
-                name: row.name,
-            }],
-        })
+        Ok(Secret::new(document.to_string()))
     }
 
     fn document(
@@ -143,7 +141,7 @@ impl Site<'_> {
         row: &RegisteredClient,
         wanted: Wanted,
         metadata: &Value,
-        secret: Option<&crate::secret::Secret<String>>,
+        secret: Option<&Secret<String>>,
     ) -> Value {
         let mut document = wanted.echoed;
         let mut put = |name: &str, value: Value| {
@@ -335,12 +333,12 @@ fn keys(jwks: Option<&Value>, uri: Option<&str>) -> Result<Keys, RegistrationFau
 mod tests {
     use super::*;
 
-    fn judged(metadata: Value) -> Result<Wanted, String> {
+    fn judged(metadata: &Value) -> Result<Wanted, String> {
         let rules = config::Registration {
             private_use_schemes: vec!["cursor".to_owned()],
             ..config::Registration::default()
         };
-        judge(&metadata, &rules).map_err(|fault| fault.code().to_owned())
+        judge(metadata, &rules).map_err(|fault| fault.code().to_owned())
     }
 
     #[test]
@@ -377,7 +375,7 @@ mod tests {
                 "client_secret_post",
             ),
         ] {
-            let wanted = judged(metadata).unwrap();
+            let wanted = judged(&metadata).unwrap();
             assert_eq!((wanted.name.as_str(), wanted.method), (name, method));
         }
     }
@@ -446,7 +444,7 @@ mod tests {
                 "invalid_client_metadata",
             ),
         ] {
-            assert_eq!(judged(metadata.clone()).unwrap_err(), code, "{metadata}");
+            assert_eq!(judged(&metadata).unwrap_err(), code, "{metadata}");
         }
     }
 

@@ -6,8 +6,9 @@ use uuid::Uuid;
 use super::authorize::{Parameters, only};
 use super::clients::Client;
 use super::exchange::REPEATED;
+use super::ledger::make;
 use super::tokens::{ACCESS_TOKEN, RefreshToken, tenant_of};
-use super::{Event, Site, TokenFault};
+use super::{Event, Ledger, Site, TokenFault};
 use crate::ids::{ClientId, Subject};
 use crate::jose::{Algorithm, Claims, Token};
 use crate::store::oauth_revocations::Revocation;
@@ -20,56 +21,54 @@ impl Site<'_> {
     /// token that one. A token that nobody knows is ended already (RFC 7009 §2.2).
     ///
     /// # Errors
-    /// When the token is another client's, or the database is away.
+    /// When the token is another client's, it cannot be put on record, or the database
+    /// is away.
     pub async fn revoke(
         &self,
         client: &Client,
         parameters: &Parameters,
-    ) -> Result<Vec<Event>, TokenFault> {
-        let token = self.token_of(parameters)?;
-        let mut events = Vec::new();
+        ledger: &dyn Ledger,
+    ) -> Result<(), TokenFault> {
+        let token = Self::token_of(parameters)?;
         if let Some(token) = RefreshToken::read(token, &self.server.refresh_tokens) {
             let Some(family) = self.server.store.find_family(token.family).await? else {
-                return Ok(events);
+                return Ok(());
             };
             if family.client_id != client.id.as_str() {
                 return Err(TokenFault::UnauthorizedClient);
             }
-            self.end_family(&family, "client_revoked", &mut events)
-                .await?;
-            return Ok(events);
+            return self.end_family(&family, "client_revoked", ledger).await;
         }
         let Some(claims) = self.own_claims(token).await? else {
-            return Ok(events);
+            return Ok(());
         };
         let text = |name: &str| claims.get(name).and_then(Value::as_str).unwrap_or_default();
         if text("client_id") != client.id.as_str() {
             return Err(TokenFault::UnauthorizedClient);
         }
         let Ok(id) = text("jti").parse::<Uuid>() else {
-            return Ok(events);
+            return Ok(());
         };
-        let tenant = tenant_of(text("tenant"));
+        let (tenant, store) = (tenant_of(text("tenant")), &self.server.store);
+        if store.is_any_revoked(&tenant, &[id]).await? {
+            return Ok(());
+        }
+        let revoked = Event::Revoked {
+            tenant: tenant.clone(),
+            subject: Subject::from(text("sub")),
+            client: ClientId::from(text("client_id")),
+            revoked: id,
+            reason: "token_revoked",
+        };
         let revocation = Revocation {
             revoked_id: id,
             until: self.server.tokens_end(self.settings),
         };
-        if self
-            .server
-            .store
-            .insert_revocation(&tenant, revocation)
-            .await?
-        {
+        let noted = store.insert_revocation(&tenant, revocation);
+        if make::<TokenFault>(ledger, revoked, noted).await? {
             self.server.tell_revoked().await;
-            events.push(Event::Revoked {
-                tenant,
-                subject: Subject::from(text("sub")),
-                client: ClientId::from(text("client_id")),
-                revoked: id,
-                reason: "token_revoked",
-            });
         }
-        Ok(events)
+        Ok(())
     }
 
     /// What is to be known of a token, for a resource server that has authenticated.
@@ -84,7 +83,7 @@ impl Site<'_> {
         if !(client.introspection && client.is_confidential()) {
             return Err(TokenFault::UnauthorizedClient);
         }
-        let token = self.token_of(parameters)?;
+        let token = Self::token_of(parameters)?;
         let own = client.machine.as_ref().map(|(tenant, _)| tenant.as_str());
         if let Some(token) = RefreshToken::read(token, &self.server.refresh_tokens) {
             return self.introspect_refresh(token, own).await;
@@ -144,7 +143,7 @@ impl Site<'_> {
         })
     }
 
-    fn token_of<'p>(&self, parameters: &'p Parameters) -> Result<&'p str, TokenFault> {
+    fn token_of(parameters: &Parameters) -> Result<&str, TokenFault> {
         only(parameters, "token")
             .map_err(|()| REPEATED)?
             .ok_or(TokenFault::InvalidRequest("token is missing"))

@@ -14,7 +14,7 @@ use crate::secret::Secret;
 
 /// The scope that every endpoint has.
 pub const BASE_SCOPE: &str = "mcp";
-/// What clients ask for who want to stay signed in (OpenID Connect Core §11). They
+/// What clients ask for who want to stay signed in (`OpenID` Connect Core §11). They
 /// get a refresh token anyway.
 pub const OFFLINE_ACCESS: &str = "offline_access";
 
@@ -29,6 +29,8 @@ pub struct Settings {
     pub providers: IndexMap<ProviderId, config::IdentityProvider>,
     /// `users`
     pub users: IndexMap<String, config::User>,
+    /// `admins`
+    pub admins: Vec<config::Admin>,
     /// The tenants that exist.
     pub tenants: BTreeSet<TenantId>,
     /// How the ID tokens of providers are read.
@@ -101,6 +103,7 @@ impl Settings {
             clients,
             providers: config.identity_providers.clone(),
             users: config.users.clone(),
+            admins: config.admins.clone(),
             id_tokens: None,
             tenants: config.tenants.keys().cloned().collect(),
             scopes: scopes.into_iter().collect(),

@@ -8,7 +8,8 @@
 use time::Duration;
 use uuid::Uuid;
 
-use super::{Membership, Person, Site, StepFault, local};
+use super::administration::{AdminClaim, Administration};
+use super::{Ledger, Membership, Person, Settings, Site, StepFault, local};
 use crate::clock;
 use crate::config::LOCAL_PROVIDER;
 use crate::ids::{Issuer, ProviderId, Role, Subject, TenantId};
@@ -28,6 +29,13 @@ pub struct SignedIn {
     pub person: Person,
 }
 
+impl SignedIn {
+    /// What they may administer now.
+    pub fn administration(&self, settings: &Settings) -> Administration {
+        Administration::of(settings, &self.person)
+    }
+}
+
 /// Keeps a person's sign-in.
 ///
 /// # Errors
@@ -45,11 +53,13 @@ pub async fn open(site: &Site<'_>, person: &Person) -> Result<SignedIn, StepFaul
         name: person.name.clone(),
         email: person.email.clone(),
         memberships: write(&person.memberships),
+        admin_claims: write_claims(&person.admin_claims),
         refresh_token: person
             .refresh_token
             .as_ref()
             .map(|token| sealer.seal(token.expose().as_bytes(), id.as_bytes())),
         created_at: now,
+        checked_at: now,
         expires_at: now + LIFETIME,
     };
     site.server.store().insert_sign_in(&row).await?;
@@ -61,15 +71,27 @@ pub async fn open(site: &Site<'_>, person: &Person) -> Result<SignedIn, StepFaul
 }
 
 /// Who is signed in under this id, as the configuration sees them now: somebody who
-/// was removed from it, or whose provider was, is signed in no more.
+/// was removed from it, or whose provider was, is signed in no more. About somebody who
+/// administers the provider is asked again every few minutes.
 ///
 /// # Errors
 /// When the database is away.
-pub async fn find(site: &Site<'_>, id: Uuid) -> Result<Option<SignedIn>, StepFault> {
-    let now = site.server.clock().now();
-    let Some(row) = site.server.store().find_sign_in(id, now).await? else {
+pub async fn find(
+    site: &Site<'_>,
+    id: Uuid,
+    ledger: &dyn Ledger,
+) -> Result<Option<SignedIn>, StepFault> {
+    let (now, store) = (site.server.clock().now(), site.server.store());
+    let Some(mut row) = store.find_sign_in(id, now).await? else {
         return Ok(None);
     };
+    if site.is_due(&row) {
+        site.check_sign_in(&row, ledger).await?;
+        let Some(checked) = store.find_sign_in(id, now).await? else {
+            return Ok(None);
+        };
+        row = checked;
+    }
     if row.provider == LOCAL_PROVIDER {
         let user = site.settings.users.get(&row.provider_subject);
         return Ok(user.map(|user| SignedIn {
@@ -82,7 +104,9 @@ pub async fn find(site: &Site<'_>, id: Uuid) -> Result<Option<SignedIn>, StepFau
     if !stands.is_some_and(|known| known.login.is_some() && known.issuer == row.issuer) {
         return Ok(None);
     }
-    let memberships = read(&row.memberships).ok_or(StoreError::Inconsistent("sign-in"))?;
+    let inconsistent = || StoreError::Inconsistent("sign-in");
+    let memberships = read(&row.memberships).ok_or_else(inconsistent)?;
+    let admin_claims = read_claims(&row.admin_claims).ok_or_else(inconsistent)?;
     let person = Person {
         provider,
         issuer: Issuer::from(row.issuer.as_str()),
@@ -90,6 +114,7 @@ pub async fn find(site: &Site<'_>, id: Uuid) -> Result<Option<SignedIn>, StepFau
         name: row.name,
         email: row.email,
         memberships,
+        admin_claims,
         refresh_token: None,
     };
     Ok(Some(SignedIn { id, person }))
@@ -137,7 +162,7 @@ pub async fn spend(site: &Site<'_>, state: &str, lifetime: Duration) -> Result<b
         .await?)
 }
 
-fn write(memberships: &[Membership]) -> String {
+pub(super) fn write(memberships: &[Membership]) -> String {
     let pairs: Vec<(&TenantId, &[Role])> = memberships
         .iter()
         .map(|one| (&one.tenant, one.roles.as_slice()))
@@ -145,10 +170,18 @@ fn write(memberships: &[Membership]) -> String {
     serde_json::to_string(&pairs).unwrap_or_default()
 }
 
-fn read(text: &str) -> Option<Vec<Membership>> {
+pub(super) fn read(text: &str) -> Option<Vec<Membership>> {
     let pairs: Vec<(TenantId, Vec<Role>)> = serde_json::from_str(text).ok()?;
     let membership = |(tenant, roles)| Membership { tenant, roles };
     Some(pairs.into_iter().map(membership).collect())
+}
+
+pub(super) fn write_claims(claims: &[AdminClaim]) -> String {
+    serde_json::to_string(claims).unwrap_or_default()
+}
+
+pub(super) fn read_claims(text: &str) -> Option<Vec<AdminClaim>> {
+    serde_json::from_str(text).ok()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use tokio::sync::Notify;
 
 use super::Settings;
 use super::bucket::Bucket;
+use super::continuations::Continuations;
 use super::documents::Documents;
 use super::federation::Federation;
 use super::keys::SigningKeys;
@@ -46,6 +47,7 @@ pub struct AuthorizationServer {
     cookies: Sealer,
     federation: Federation,
     passwords: Passwords,
+    continuations: Continuations,
 }
 
 /// A request's view: the server, the configuration that it runs under, and the
@@ -73,6 +75,11 @@ impl AuthorizationServer {
             cookies: parts.keys.sealer(Label::Cookie),
             federation: Federation::new(Arc::clone(&parts.outgoing), Arc::clone(&parts.clock)),
             passwords: Passwords::new(Arc::clone(&parts.clock)),
+            continuations: Continuations::new(
+                parts.store.clone(),
+                &parts.keys,
+                Arc::clone(&parts.clock),
+            ),
             store: parts.store,
             outgoing: parts.outgoing,
             clock: parts.clock,
@@ -108,6 +115,11 @@ impl AuthorizationServer {
     /// How people sign in with a password.
     pub fn passwords(&self) -> &Passwords {
         &self.passwords
+    }
+
+    /// Where links lead that callers were given.
+    pub fn continuations(&self) -> &Continuations {
+        &self.continuations
     }
 
     /// What time it is.

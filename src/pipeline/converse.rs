@@ -140,7 +140,7 @@ impl<'a> Talk<'a> {
             Ok(told) if method == Method::CallTool && told.is_task() => {
                 Flow::Answer(self.task_made(told).await)
             }
-            Ok(told) if method == Method::GetTask => Flow::Answer(self.task_told(told)),
+            Ok(told) if method == Method::GetTask => Flow::Answer(self.task_told(told).await),
             Ok(told) if method.is_of_tasks() => Flow::Answer(self.task_acknowledged(told)),
             Err(DispatchFault::Upstream(UpstreamError::Rpc {
                 code: codes::MISSING_CLIENT_CAPABILITY,
@@ -259,7 +259,16 @@ impl<'a> Talk<'a> {
         None
     }
 
-    async fn asked(&mut self, request: ServerRequest) -> Option<ServerRequest> {
+    async fn asked(&mut self, mut request: ServerRequest) -> Option<ServerRequest> {
+        let destination = request.destination.take();
+        match self.with_link(request.params.clone(), destination).await {
+            Ok(params) => request.params = params,
+            Err(_) => {
+                let why = "the page cannot be opened for this caller";
+                request.reply.answer(request.method.unanswered(why));
+                return None;
+            }
+        }
         match self.call.asking {
             Asking::Beside => self.tell(CallEvent::Asked(request)).await,
             Asking::Rounds if !self.call.ask.method.may_ask() => unsupported(request),

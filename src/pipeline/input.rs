@@ -89,15 +89,9 @@ impl Talk<'_> {
     /// What follows from a result of the upstream that asks for input.
     pub(super) async fn input_required(&mut self, result: Untrusted<Json>) -> Flow {
         let method = self.call.ask.method;
-        if self.call.asking == Asking::Not || !method.may_ask() {
-            self.record.upstream_failed("asked for input");
-            return Flow::Answer(result::say(
-                method,
-                "The server asks for input, and this client cannot be asked while it waits (it takes no event streams). Do not retry.",
-            ));
-        }
+        let asks_nobody = self.call.asking == Asking::Not || !method.may_ask();
         let required = result.into_input_required(&self.call.capabilities);
-        let Some(required) = required else {
+        let Some(mut required) = required else {
             self.record
                 .upstream_failed("asked for input in a form that is not known");
             return Flow::Answer(result::say(
@@ -106,15 +100,25 @@ impl Talk<'_> {
             ));
         };
         let mut asked = required.requests.iter();
-        if let Some(needed) = asked.find_map(|one| one.lacking.clone()) {
-            return Flow::Answer(self.lacks(needed));
+        let page = |one: &InputRequest| asks_nobody && one.destination.is_some();
+        if let Some(at) = asked.position(|one| one.lacking.is_some() || page(one)) {
+            let one = required.requests.swap_remove(at);
+            let needed = one.lacking.unwrap_or_else(Json::empty_object);
+            return Flow::Answer(self.cannot_ask(needed, one.destination).await);
+        }
+        if asks_nobody {
+            self.record.upstream_failed("asked for input");
+            return Flow::Answer(result::say(
+                method,
+                "The server asks for input, and this client cannot be asked while it waits (it takes no event streams). Do not retry.",
+            ));
         }
         let InputRequired {
             requests,
             state,
             rest,
         } = required;
-        let wanted = match self.wanted(requests) {
+        let wanted = match self.wanted(requests).await {
             Ok(wanted) => wanted,
             Err(answer) => return Flow::Answer(answer),
         };
@@ -124,9 +128,9 @@ impl Talk<'_> {
         }
     }
 
-    /// The requests, cleaned. Their keys come back with the responses, so a key that
-    /// would have to be changed is refused.
-    pub(super) fn wanted(
+    /// The requests, cleaned, with our links. Their keys come back with the responses, so
+    /// a key that would have to be changed is refused.
+    pub(super) async fn wanted(
         &mut self,
         requests: Vec<InputRequest>,
     ) -> Result<Vec<Wanted>, Result<CleanResult, Refusal>> {
@@ -147,10 +151,13 @@ impl Talk<'_> {
                 Err(unclean) => return Err(result::kept_back(self, unclean)),
             };
             self.record.found(params.findings().clone());
+            let params = self
+                .with_link(params.into_json(), request.destination)
+                .await?;
             wanted.push(Wanted {
                 key: request.key,
                 method: request.method,
-                params: params.into_json(),
+                params,
             });
         }
         Ok(wanted)
@@ -203,6 +210,7 @@ impl Talk<'_> {
                 method: one.method,
                 id: None,
                 params: one.params,
+                destination: None,
                 reply,
             };
             self.tell(CallEvent::Asked(request)).await;
@@ -262,6 +270,10 @@ impl Talk<'_> {
         data: Option<Untrusted<Json>>,
     ) -> Result<CleanResult, Refusal> {
         self.record.upstream_failed("JSON-RPC error");
+        let mut pages = data
+            .as_ref()
+            .map(Untrusted::destinations)
+            .unwrap_or_default();
         let cleaned = self
             .pipeline
             .sanitizer
@@ -278,16 +290,26 @@ impl Talk<'_> {
         let lacking = wanted
             .iter()
             .find_map(|one| self.call.capabilities.lacking(one.method, &one.params));
-        match (self.call.asking, lacking) {
-            (_, Some(needed)) => self.lacks(needed),
-            (Asking::Rounds, None) => {
+        if let Some(needed) = lacking {
+            let first = (!pages.is_empty()).then(|| pages.swap_remove(0));
+            return self.cannot_ask(needed, first).await;
+        }
+        let data = match self
+            .with_links(error.data.unwrap_or_else(Json::empty_object), pages)
+            .await
+        {
+            Ok(data) => data,
+            Err(told) => return told,
+        };
+        match self.call.asking {
+            Asking::Rounds => {
                 let none = Untrusted::new(Json::empty_object());
-                self.pass_on(&wanted, None, none).await
+                self.pass_on(&elicitations(Some(&data)), None, none).await
             }
-            (Asking::Beside | Asking::Not, None) => Err(Refusal::Upstream {
+            Asking::Beside | Asking::Not => Err(Refusal::Upstream {
                 code: codes::LEGACY_URL_ELICITATION_REQUIRED,
                 message: error.message,
-                data: error.data,
+                data: Some(data),
             }),
         }
     }

@@ -134,7 +134,10 @@ impl Talk<'_> {
     }
 
     /// How the task stands, for `tasks/get`.
-    pub(super) fn task_told(&mut self, told: Untrusted<Json>) -> Result<CleanResult, Refusal> {
+    pub(super) async fn task_told(
+        &mut self,
+        told: Untrusted<Json>,
+    ) -> Result<CleanResult, Refusal> {
         let Some(task) = told.into_task(&self.call.capabilities) else {
             return self.no_task();
         };
@@ -153,7 +156,7 @@ impl Talk<'_> {
                 (json, None)
             }
             TaskStatus::InputRequired => {
-                let requests = self.task_requests(task.requests)?;
+                let requests = self.task_requests(task.requests).await?;
                 (json.json("inputRequests", &requests), None)
             }
             TaskStatus::Completed => {
@@ -171,13 +174,13 @@ impl Talk<'_> {
     }
 
     /// What a task waits for, where this client can be asked for it.
-    fn task_requests(&mut self, requests: Vec<InputRequest>) -> Result<Json, Refusal> {
+    async fn task_requests(&mut self, requests: Vec<InputRequest>) -> Result<Json, Refusal> {
         if let Some(needed) = requests.iter().find_map(|one| one.lacking.clone()) {
             self.record
                 .upstream_failed("needs a capability of the client");
             return Err(Refusal::MissingCapability { needed });
         }
-        let wanted = match self.wanted(requests) {
+        let wanted = match self.wanted(requests).await {
             Ok(wanted) => wanted,
             Err(answer) => return Err(answer.err().unwrap_or(Refusal::UnknownTask)),
         };
@@ -353,7 +356,7 @@ impl Talk<'_> {
         if let Some(needed) = requests.iter().find_map(|one| one.lacking.clone()) {
             return Err(self.lacks(needed));
         }
-        let wanted = self.wanted(requests)?;
+        let wanted = self.wanted(requests).await?;
         self.answers(wanted).await
     }
 

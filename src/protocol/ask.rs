@@ -4,6 +4,7 @@ use std::fmt;
 
 use tokio::sync::{mpsc, oneshot};
 
+use super::Untrusted;
 use super::json::{Json, ObjectBuilder};
 
 /// Progress of the client that waits to be passed on.
@@ -79,6 +80,8 @@ pub struct ServerRequest {
     pub id: Option<Box<str>>,
     /// Its parameters, without a progress token: that is the gateway's to choose.
     pub params: Json,
+    /// The page that it wants opened, as it came.
+    pub destination: Option<Untrusted<String>>,
     /// Where the reply goes.
     pub reply: ReplySlot,
 }

@@ -102,6 +102,8 @@ pub struct InputRequest {
     pub method: ServerMethod,
     /// Its parameters.
     pub params: Untrusted<Json>,
+    /// The page that it wants opened, as it came.
+    pub destination: Option<Untrusted<String>>,
     /// The capabilities that a client needs for it and that these lack.
     pub lacking: Option<Json>,
 }
@@ -247,10 +249,29 @@ fn requests_of(given: Option<&Json>, client: &ClientCapabilities) -> Option<Vec<
             key: key.into_owned(),
             method,
             lacking: client.lacking(method, &params),
+            destination: destination(method, &params),
             params: Untrusted(params),
         });
     }
     Some(requests)
+}
+
+/// The page that an elicitation wants opened, before anything is made of it: cleaning
+/// would break its URL (MCP elicitation, URL mode).
+pub fn destination(method: ServerMethod, params: &Json) -> Option<Untrusted<String>> {
+    let text = |name: &str| Some(params.get(name)?.string()?.into_owned());
+    let opens = method == ServerMethod::Elicit && text("mode")? == "url";
+    opens.then(|| Untrusted(text("url").unwrap_or_default()))
+}
+
+impl Untrusted<Json> {
+    /// The pages that the data of a -32042 wants opened, in order (MCP 2025-11-25).
+    pub fn destinations(&self) -> Vec<Untrusted<String>> {
+        let all = self.0.get("elicitations");
+        let all = all.iter().flat_map(Json::elements);
+        all.filter_map(|one| destination(ServerMethod::Elicit, &one))
+            .collect()
+    }
 }
 
 impl<T> fmt::Debug for Untrusted<T> {

@@ -21,6 +21,9 @@ const MARGIN: usize = 4;
 /// Never cut before this many bytes: what is removed must not leave too little.
 const AT_LEAST: usize = 64 << 10;
 
+/// Longest address of a page that a person is sent to.
+const LONGEST_URL: usize = 4096;
+
 /// Cleans what comes from outside. Built once and shared; holds no state, so the
 /// same input gives the same output on every replica.
 pub struct Sanitizer {
@@ -290,6 +293,30 @@ impl Sanitizer {
             findings.add(INTERNAL_HOST, hosts, String::new);
         }
         CleanText::new(cut(one_line(&text), max), findings)
+    }
+
+    /// A page that a server wants a person to open, as it came: whoever cleaned it would
+    /// break it, so it goes nowhere but to that person, behind a page of ours that says
+    /// where it leads. `None` where browsers or people could take it for another place.
+    #[expect(clippy::unused_self, reason = "the front door is a value")]
+    pub fn destination(&self, url: Untrusted<String>) -> Option<String> {
+        let url = url.open();
+        let (scheme, rest) = url.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let plain = url
+            .bytes()
+            .all(|b| b.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&b));
+        let (host, port) = match authority.rsplit_once(':') {
+            Some((host, port)) if !port.ends_with(']') => (host, port),
+            _ => (authority, "443"),
+        };
+        let named = !host.is_empty() && !authority.contains('@') && port.parse::<u16>().is_ok();
+        let safe = match scheme {
+            "https" => true,
+            "http" => matches!(host, "localhost" | "127.0.0.1" | "[::1]"),
+            _ => false,
+        };
+        (url.len() <= LONGEST_URL && plain && named && safe).then_some(url)
     }
 
     fn plain(&self, text: &str, max: usize) -> (String, Findings) {

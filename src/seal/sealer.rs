@@ -45,6 +45,8 @@ pub enum Label {
     SigningKey,
     /// Refresh tokens of identity providers.
     ProviderToken,
+    /// Pages that tool servers want people to open.
+    Continuation,
 }
 
 impl Label {
@@ -62,6 +64,7 @@ impl Label {
             Self::Checkpoint => b"checkpoint",
             Self::SigningKey => b"signing key",
             Self::ProviderToken => b"provider token",
+            Self::Continuation => b"continuation",
         }
     }
 }

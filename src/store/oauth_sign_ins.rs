@@ -26,11 +26,15 @@ pub struct SignInRow {
     pub email: Option<String>,
     /// Tenants and roles, as JSON.
     pub memberships: String,
+    /// What entries of `admins` ask for and the provider said, as JSON.
+    pub admin_claims: String,
     /// The provider's refresh token, sealed. Never read back but by
     /// [`Store::take_sign_in_token`].
     pub refresh_token: Option<String>,
     /// When the person signed in.
     pub created_at: OffsetDateTime,
+    /// When the provider was last asked about them.
+    pub checked_at: OffsetDateTime,
     /// Until when this counts.
     pub expires_at: OffsetDateTime,
 }
@@ -44,8 +48,9 @@ impl Store {
             self.timeout(),
             sqlx::query!(
                 "INSERT INTO oauth_sign_ins (sign_in_id, subject, provider, issuer, provider_subject,
-                     name, email, memberships, refresh_token, created_at, expires_at)
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                     name, email, memberships, refresh_token, created_at, expires_at,
+                     admin_claims, checked_at)
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
                 row.id,
                 row.subject,
                 row.provider,
@@ -56,7 +61,9 @@ impl Store {
                 row.memberships,
                 row.refresh_token,
                 row.created_at,
-                row.expires_at
+                row.expires_at,
+                row.admin_claims,
+                row.checked_at
             )
             .execute(lease.connection()),
         )
@@ -77,7 +84,8 @@ impl Store {
             sqlx::query_as!(
                 SignInRow,
                 r#"SELECT sign_in_id AS id, subject, provider, issuer, provider_subject, name, email,
-                     memberships, NULL::text AS refresh_token, created_at, expires_at
+                     memberships, admin_claims, NULL::text AS refresh_token, created_at,
+                     checked_at, expires_at
                  FROM oauth_sign_ins WHERE sign_in_id = $1 AND expires_at > $2"#,
                 id,
                 now
@@ -108,6 +116,94 @@ impl Store {
         )
         .await;
         lease.settle(outcome)
+    }
+
+    /// Puts the provider's token, sealed, back or in the place of the one that was taken.
+    #[tracing::instrument(name = "db.oauth_sign_ins.update_token", level = "debug", skip_all)]
+    pub async fn update_sign_in_token(&self, id: Uuid, sealed: &str) -> Result<(), StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout(),
+            sqlx::query!(
+                "UPDATE oauth_sign_ins SET refresh_token = $2
+                 WHERE sign_in_id = $1 AND refresh_token IS NULL",
+                id,
+                sealed
+            )
+            .execute(lease.connection()),
+        )
+        .await;
+        lease.settle(outcome).map(drop)
+    }
+
+    /// Takes it on to ask about the person; `false` where somebody has since `since`.
+    #[tracing::instrument(name = "db.oauth_sign_ins.update_checked", level = "debug", skip_all)]
+    pub async fn update_sign_in_checked(
+        &self,
+        id: Uuid,
+        now: OffsetDateTime,
+        since: OffsetDateTime,
+    ) -> Result<bool, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout(),
+            sqlx::query!(
+                "UPDATE oauth_sign_ins SET checked_at = $2
+                 WHERE sign_in_id = $1 AND checked_at <= $3",
+                id,
+                now,
+                since
+            )
+            .execute(lease.connection()),
+        )
+        .await;
+        Ok(lease.settle(outcome)?.rows_affected() == 1)
+    }
+
+    /// Brings all sign-ins of a person up to date: memberships and what entries of
+    /// `admins` ask for. Whether the latter was something else before.
+    #[tracing::instrument(name = "db.oauth_sign_ins.update", level = "debug", skip_all)]
+    pub async fn update_sign_ins(
+        &self,
+        subject: &str,
+        (memberships, admin_claims): (&str, &str),
+        now: OffsetDateTime,
+    ) -> Result<bool, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout(),
+            sqlx::query_scalar!(
+                r#"WITH kept AS (
+                     UPDATE oauth_sign_ins
+                     SET memberships = $2, admin_claims = $3, checked_at = $4
+                     WHERE subject = $1 AND expires_at > $4
+                 )
+                 SELECT EXISTS (
+                     SELECT 1 FROM oauth_sign_ins
+                     WHERE subject = $1 AND expires_at > $4 AND admin_claims <> $3
+                 ) AS "changed!""#,
+                subject,
+                memberships,
+                admin_claims,
+                now
+            )
+            .fetch_one(lease.connection()),
+        )
+        .await;
+        lease.settle(outcome)
+    }
+
+    /// Ends all sign-ins of a person.
+    #[tracing::instrument(name = "db.oauth_sign_ins.delete_all", level = "debug", skip_all)]
+    pub async fn delete_sign_ins(&self, subject: &str) -> Result<(), StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(
+            self.timeout(),
+            sqlx::query!("DELETE FROM oauth_sign_ins WHERE subject = $1", subject)
+                .execute(lease.connection()),
+        )
+        .await;
+        lease.settle(outcome).map(drop)
     }
 
     /// Ends a sign-in on every replica.

@@ -6,6 +6,7 @@
 mod audit;
 mod durations;
 mod labels;
+mod limits;
 mod messages;
 mod process;
 mod tools;
@@ -48,6 +49,7 @@ pub struct Metrics {
     audit_commit: Histogram,
     audit_failures: Counter,
     audit: audit::AuditMetrics,
+    limits: limits::LimitMetrics,
     inflight_calls: Gauge,
     open_streams: Gauge,
     upstream_up: Family<UpstreamLabel, Gauge>,
@@ -76,6 +78,7 @@ impl Metrics {
             ]),
             audit_failures: Counter::default(),
             audit: audit::AuditMetrics::default(),
+            limits: limits::LimitMetrics::default(),
             inflight_calls: Gauge::default(),
             open_streams: Gauge::default(),
             upstream_up: Family::default(),
@@ -91,6 +94,7 @@ impl Metrics {
         );
         metrics.register_counters(&mut registry);
         metrics.audit.register(&mut registry);
+        metrics.limits.register(&mut registry);
         metrics.register_gauges(&mut registry);
         process::register(&mut registry, started);
         metrics.registry = registry;

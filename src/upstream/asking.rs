@@ -16,7 +16,7 @@ use super::patience::{Hold, Patience};
 use crate::protocol::json::Kind;
 use crate::protocol::{
     ClientCapabilities, Json, PendingReply, Replied, ReplySlot, Request, RequestId, RequestMeta,
-    ServerMethod, ServerRequest, UpstreamEvent, codes, error_object, meta,
+    ServerMethod, ServerRequest, UpstreamEvent, codes, destination, error_object, meta,
 };
 use crate::telemetry::TraceContext;
 use crate::telemetry::names::field;
@@ -143,6 +143,7 @@ pub(super) fn take<'a>(
     let event = UpstreamEvent::Request(ServerRequest {
         method,
         id: own.map(|id| id.into_owned().into_boxed_str()),
+        destination: destination(method, &params),
         params,
         reply,
     });

@@ -7,7 +7,7 @@ use super::support::client::Caller;
 use super::support::{Gateway, Helper, Setup, both, json};
 
 /// Where each route is asked for in this test: a path that it matches.
-const ROWS: [(&str, &str); 21] = [
+const ROWS: [(&str, &str); 22] = [
     ("/mcp", "/mcp"),
     ("/t/{tenant}/mcp", "/t/acme/mcp"),
     (
@@ -46,6 +46,10 @@ const ROWS: [(&str, &str); 21] = [
     ("/account", "/account"),
     ("/account/revoke", "/account/revoke"),
     ("/account/sign-out", "/account/sign-out"),
+    (
+        "/account/continue/{id}",
+        "/account/continue/00000000000000000000000000000000",
+    ),
     ("/assets/{file}", "/assets/missing.css"),
 ];
 

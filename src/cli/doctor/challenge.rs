@@ -44,7 +44,6 @@ pub(super) async fn ask(web: &Web, url: &str, report: &mut Report) -> Option<Tol
     };
     let told = judge(&page, report)?;
     others(web, url, report).await;
-    bad_token(web, url, report).await;
     Some(told)
 }
 
@@ -118,6 +117,12 @@ fn judge(page: &Page, report: &mut Report) -> Option<Told> {
         }
     }
     let mut bearers = page.challenges.iter().filter(|each| each.is("Bearer"));
+    if page.challenges.iter().any(|each| each.is("DPoP")) {
+        report.warn(
+            STEP,
+            "a DPoP challenge: tokens are bound to a key of the client (RFC 9449), which most MCP clients, and this walk, do not do",
+        );
+    }
     let Some(bearer) = bearers.next() else {
         report.warn(
             STEP,
@@ -184,7 +189,7 @@ async fn others(web: &Web, url: &str, report: &mut Report) {
 }
 
 /// A token that is none has to be told from no token.
-async fn bad_token(web: &Web, url: &str, report: &mut Report) {
+pub(super) async fn bad_token(web: &Web, url: &str, report: &mut Report) {
     let headers = [
         ("content-type", "application/json"),
         ("accept", "application/json, text/event-stream"),

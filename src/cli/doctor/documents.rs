@@ -72,11 +72,12 @@ pub(super) async fn resource(
             resource: named.to_owned(),
             scopes: told.scope.clone(),
             issuer: origin,
+            guessed: true,
             ..Known::default()
         });
     };
     report.ok(RESOURCE, format!("metadata at {place}"));
-    Some(judge(named, told, &document, report)?)
+    judge(named, told, &document, report)
 }
 
 fn judge(
@@ -177,6 +178,9 @@ pub(super) async fn server(
         judge_server(&issuer, known, report);
         return Some(());
     }
+    if known.guessed {
+        return assumed(web, asked, &origin, known, report).await;
+    }
     report.fail(
         SERVER,
         format!(
@@ -185,6 +189,44 @@ pub(super) async fn server(
         ),
     );
     None
+}
+
+/// The endpoints that revision 2025-03-26 takes where there are no documents (MCP
+/// authorization 2025-03-26, Fallbacks for Servers without Metadata Discovery).
+async fn assumed(
+    web: &Web,
+    asked: &str,
+    origin: &str,
+    known: &mut Known,
+    report: &mut Report,
+) -> Option<()> {
+    let place = within(asked, origin, &format!("{origin}/authorize"));
+    let page = web.get(&place, &[]).await;
+    if page.as_ref().map_or(true, |page| page.status == 404) {
+        report.fail(
+            SERVER,
+            format!(
+                "neither metadata of an authorization server nor the endpoints that 2025-03-26 takes without: {origin}/authorize ({})",
+                what(&page)
+            ),
+        );
+        return None;
+    }
+    report.warn(
+        SERVER,
+        format!(
+            "no metadata of an authorization server: clients that still do as 2025-03-26 take {origin}/authorize, /token and /register; others give up"
+        ),
+    );
+    for (name, path) in [
+        ("authorization_endpoint", "/authorize"),
+        ("token_endpoint", "/token"),
+        ("registration_endpoint", "/register"),
+    ] {
+        let url = Value::String(format!("{origin}{path}"));
+        known.server.insert(name.to_owned(), url);
+    }
+    Some(())
 }
 
 /// The same origin is asked the way the endpoint was.
@@ -245,6 +287,7 @@ fn judge_server(issuer: &str, known: &Known, report: &mut Report) {
     if grants.is_some() && !lists("grant_types_supported", "refresh_token") {
         report.warn(SERVER, "`grant_types_supported` lacks refresh_token: people sign in again whenever a token ends");
     }
+    machines(&strings(grants), known, report);
     report.prefer(
         SERVER,
         known.promises_iss(),
@@ -262,6 +305,32 @@ fn judge_server(issuer: &str, known: &Known, report: &mut Report) {
     let methods = strings(document.get("token_endpoint_auth_methods_supported"));
     if !methods.is_empty() && !methods.iter().any(|each| each == "none") {
         report.warn(SERVER, format!("public clients are not offered (`none` is not among {methods:?}): most desktop clients are"));
+    }
+}
+
+/// Ways in for callers that nobody signs in to.
+fn machines(grants: &[String], known: &Known, report: &mut Report) {
+    let has = |grant: &str| grants.iter().any(|one| one == grant);
+    if has("client_credentials") {
+        report.note(
+            SERVER,
+            "machines get tokens with credentials of their own (--machine tries that)",
+        );
+    }
+    if has(super::machine::JWT_BEARER) {
+        report.note(
+            SERVER,
+            "assertions of an identity provider are taken (--assertion-file tries that)",
+        );
+    }
+    if known
+        .server
+        .contains_key("dpop_signing_alg_values_supported")
+    {
+        report.note(
+            SERVER,
+            "tokens can be bound to a key of the client (DPoP); this walk takes them unbound",
+        );
     }
 }
 

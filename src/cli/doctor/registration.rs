@@ -7,6 +7,7 @@ use super::loopback::Listener;
 use super::report::Report;
 use super::web::Web;
 use super::{Known, Options};
+use crate::jose::SigningKey;
 use crate::secret::Secret;
 
 const STEP: &str = "registration";
@@ -16,9 +17,62 @@ const STEP: &str = "registration";
 pub(super) struct Client {
     pub(super) id: String,
     pub(super) secret: Option<Secret<String>>,
+    /// What it signs assertions of its own with.
+    pub(super) key: Option<SigningKey>,
     /// How it proves itself at the token endpoint.
     pub(super) method: String,
     pub(super) redirect_uri: String,
+}
+
+impl Client {
+    /// One that is registered already.
+    pub(super) fn given(
+        id: String,
+        secret: Option<Secret<String>>,
+        key: Option<SigningKey>,
+        known: &Known,
+    ) -> Self {
+        let method = match &key {
+            Some(_) => "private_key_jwt".to_owned(),
+            None => method(known, secret.is_some()),
+        };
+        Self {
+            id,
+            secret,
+            key,
+            method,
+            redirect_uri: String::new(),
+        }
+    }
+}
+
+/// The secret that was given; `None` where its file is none.
+pub(super) fn secret_of(options: &Options, report: &mut Report) -> Option<Option<Secret<String>>> {
+    let Some(file) = &options.client_secret_file else {
+        return Some(None);
+    };
+    match std::fs::read_to_string(file) {
+        Ok(text) => Some(Some(Secret::new(text.trim().to_owned()))),
+        Err(why) => {
+            report.fail(STEP, format!("{} cannot be read: {why}", file.display()));
+            None
+        }
+    }
+}
+
+/// The key that was given; `None` where its file holds none.
+pub(super) fn key_of(options: &Options, report: &mut Report) -> Option<Option<SigningKey>> {
+    let Some(file) = &options.client_key_file else {
+        return Some(None);
+    };
+    let text = std::fs::read_to_string(file).map(Secret::new);
+    let key = match &text {
+        Ok(text) => SigningKey::from_pem(text.expose()).map_err(|why| why.to_string()),
+        Err(why) => Err(why.to_string()),
+    };
+    key.map(Some)
+        .map_err(|why| report.fail(STEP, format!("{} holds no key: {why}", file.display())))
+        .ok()
 }
 
 pub(super) async fn client(
@@ -30,22 +84,11 @@ pub(super) async fn client(
 ) -> Option<Client> {
     let redirect_uri = listener.uri.clone();
     if let Some(id) = &options.client_id {
-        let secret = match &options.client_secret_file {
-            None => None,
-            Some(file) => match std::fs::read_to_string(file) {
-                Ok(text) => Some(Secret::new(text.trim().to_owned())),
-                Err(why) => {
-                    report.fail(STEP, format!("{} cannot be read: {why}", file.display()));
-                    return None;
-                }
-            },
-        };
+        let (secret, key) = (secret_of(options, report)?, key_of(options, report)?);
         report.note(STEP, format!("as the client {id}"));
         return Some(Client {
-            id: id.clone(),
-            method: method(known, secret.is_some()),
-            secret,
             redirect_uri,
+            ..Client::given(id.clone(), secret, key, known)
         });
     }
     let Some(endpoint) = known
@@ -128,6 +171,7 @@ async fn register(
     Some(Client {
         id,
         secret: secret.map(Secret::new),
+        key: None,
         method,
         redirect_uri,
     })

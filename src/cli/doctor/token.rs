@@ -10,6 +10,9 @@ use super::authorize::Code;
 use super::registration::Client;
 use super::report::Report;
 use super::web::{Page, Web, form};
+use crate::clock::{Clock as _, SystemClock};
+use crate::jose::SigningKey;
+use crate::oauth::ASSERTION_TYPE;
 use crate::secret::Secret;
 
 const STEP: &str = "token";
@@ -19,6 +22,13 @@ const STEP: &str = "token";
 pub(super) struct Tokens {
     access: Secret<String>,
     refresh: Option<Secret<String>>,
+}
+
+impl Tokens {
+    /// Whether there is one to refresh with.
+    pub(super) fn has_refresh(&self) -> bool {
+        self.refresh.is_some()
+    }
 }
 
 /// Trades the code in, and tries to do so a second time.
@@ -63,7 +73,7 @@ pub(super) async fn exchange(
     judge(&page, report)
 }
 
-fn judge(page: &Page, report: &mut Report) -> Option<Tokens> {
+pub(super) fn judge(page: &Page, report: &mut Report) -> Option<Tokens> {
     if page.status != 200 {
         report.fail(STEP, format!("the code is not taken: {}", page.refusal()));
         return None;
@@ -74,7 +84,7 @@ fn judge(page: &Page, report: &mut Report) -> Option<Tokens> {
         report.fail(STEP, "the answer has no `access_token`");
         return None;
     };
-    report.ok(STEP, "the code was traded for a token");
+    report.ok(STEP, "there is a token");
     report.prefer(
         STEP,
         text("token_type").is_some_and(|kind| kind.eq_ignore_ascii_case("bearer")),
@@ -100,7 +110,7 @@ fn judge(page: &Page, report: &mut Report) -> Option<Tokens> {
     })
 }
 
-async fn ask(
+pub(super) async fn ask(
     web: &Web,
     known: &Known,
     client: &Client,
@@ -109,9 +119,14 @@ async fn ask(
     let endpoint = known.server.get("token_endpoint").and_then(Value::as_str)?;
     let mut fields = fields.to_vec();
     let secret = client.secret.as_ref().map_or("", |secret| secret.expose());
-    let basic;
+    let (basic, assertion);
     let mut headers = Vec::new();
-    if client.method == "client_secret_basic" {
+    if let Some(key) = &client.key {
+        assertion = signed(known, client, key)?;
+        fields.push(("client_id", client.id.as_str()));
+        fields.push(("client_assertion_type", ASSERTION_TYPE));
+        fields.push(("client_assertion", assertion.as_str()));
+    } else if client.method == "client_secret_basic" {
         // RFC 6749 §2.3.1: both are form-encoded first.
         let pair = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
         basic = format!(
@@ -126,6 +141,16 @@ async fn ask(
         }
     }
     Some(web.form(endpoint, &headers, &fields).await)
+}
+
+/// A client's own assertion (RFC 7523 §2.2); its audience is the issuer.
+fn signed(known: &Known, client: &Client, key: &SigningKey) -> Option<String> {
+    let now = SystemClock.unix_seconds();
+    let claims = json!({
+        "iss": client.id, "sub": client.id, "aud": known.issuer, "iat": now, "exp": now + 60,
+        "jti": crate::clock::random::<16>().map(|byte| format!("{byte:02x}")).concat(),
+    });
+    key.sign(claims.as_object()?, "JWT").ok()
 }
 
 /// Whether the token opens the endpoint: the tools are listed.

@@ -9,10 +9,13 @@ use super::flow::{self, Browser, Flow, Goal, Step};
 use super::login::{self, current};
 use super::visit::{Form, Posted, Visit};
 use super::{fail_goal, problems};
+use crate::config::AdminRole;
 use crate::http::pages::{AccountPage, App, Forms, Link, Moment, name, onward, page};
+use crate::ids::TenantId;
 use crate::oauth::account::{self, Connected};
+use crate::oauth::administration::Administration;
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{Event, RedirectKind, StepFault};
+use crate::oauth::{Event, Ledger as _, RedirectKind, StepFault};
 
 /// `GET /account`
 pub(in crate::http) async fn get(visit: Visit, RawQuery(query): RawQuery) -> Response {
@@ -57,12 +60,37 @@ async fn show(visit: &Visit, done: Option<&'static str>) -> Result<Response, Ste
             [only] => Some(name(only.tenant.as_str())),
             _ => None,
         },
+        roles: roles(&signed_in.administration(visit.site().settings)),
         apps,
         done,
         token: Flow::new(visit, Goal::Account, acting).seal(visit, &browser),
     };
     browser.put(&mut jar);
     Ok(jar.onto(page(StatusCode::OK, &view, Forms::Own)))
+}
+
+/// What somebody may administer, in words.
+fn roles(administration: &Administration) -> Vec<String> {
+    let of = |place: &Option<&TenantId>| match place {
+        None => "all organisations".to_owned(),
+        Some(tenant) => name(tenant.as_str()),
+    };
+    let in_words = |(role, places): (AdminRole, Vec<Option<&TenantId>>)| {
+        let word = match role {
+            AdminRole::Admin => "an administrator",
+            AdminRole::Auditor => "an auditor",
+        };
+        let places: Vec<String> = places.iter().map(of).collect();
+        let (last, others) = places.split_last()?;
+        let places = if others.is_empty() {
+            last.clone()
+        } else {
+            format!("{} and {last}", others.join(", "))
+        };
+        Some(format!("You are {word} of {places}."))
+    };
+    let all = administration.places();
+    all.into_iter().filter_map(in_words).collect()
 }
 
 /// Where an app's answers went.
@@ -102,8 +130,7 @@ async fn revoked(visit: &Visit, form: &Form) -> Result<Response, StepFault> {
         .iter()
         .filter(|grant| asked == "all" || asked == grant.id.to_string());
     for grant in chosen {
-        let events = account::revoke(&site, &grant.tenant, grant.id, "account").await?;
-        visit.record(events).await?;
+        account::revoke(&site, grant, visit).await?;
     }
     let done = if asked == "all" { "all" } else { "one" };
     Ok(onward(&visit.path(&format!("/account?done={done}"))))
@@ -113,9 +140,9 @@ async fn revoked(visit: &Visit, form: &Form) -> Result<Response, StepFault> {
 pub(in crate::http) async fn sign_out(Posted { visit, form }: Posted) -> Response {
     let ended = async {
         if let Some(signed_in) = acting(&visit, &form).await? {
-            sign_ins::close(&visit.site(), signed_in.id).await?;
             let subject = signed_in.person.own_subject();
-            visit.record(vec![Event::SignedOut { subject }]).await?;
+            visit.record(Event::SignedOut { subject }).await?;
+            sign_ins::close(&visit.site(), signed_in.id).await?;
         }
         Ok::<_, StepFault>(())
     };
@@ -141,7 +168,7 @@ pub(in crate::http) async fn sign_out(Posted { visit, form }: Posted) -> Respons
 }
 
 /// Who acts, where the form is of a page that this person got in this browser.
-async fn acting(visit: &Visit, form: &Form) -> Result<Option<SignedIn>, StepFault> {
+pub(super) async fn acting(visit: &Visit, form: &Form) -> Result<Option<SignedIn>, StepFault> {
     let flow = form.one("token").and_then(|text| Flow::open(visit, text));
     let Some(Flow {
         step: Step::Acting { signed_in },
@@ -152,7 +179,7 @@ async fn acting(visit: &Visit, form: &Form) -> Result<Option<SignedIn>, StepFaul
     };
     let same = |one: &Uuid| *one == signed_in;
     match flow::remembered(visit).filter(same) {
-        Some(id) => sign_ins::find(&visit.site(), id).await,
+        Some(id) => sign_ins::find(&visit.site(), id, visit).await,
         None => Ok(None),
     }
 }

@@ -30,10 +30,8 @@ pub(in crate::http) async fn get(visit: Visit, RawQuery(query): RawQuery) -> Res
                 client: None,
                 reason: refusal.code(),
             };
-            match visit.record(vec![refused]).await {
-                Ok(()) => onward(&location),
-                Err(_) => problems::away(&visit),
-            }
+            visit.count(refused);
+            onward(&location)
         }
         Err(AuthorizeFault::Page(fault)) => page(&visit, words(&fault)),
         Err(AuthorizeFault::Store(error)) => {

@@ -16,7 +16,7 @@ use crate::jose::Claims;
 use crate::oauth::federation::{
     Expected, FederationFault, IdTokenFault, Return, Secrets, Tokens, judge,
 };
-use crate::oauth::{Event, Membership, Person, Refusal, StepFault, sign_ins};
+use crate::oauth::{Event, Membership, Person, Refusal, StepFault, administration, sign_ins};
 
 /// `GET /oauth/callback`
 pub(in crate::http) async fn get(visit: Visit, RawQuery(query): RawQuery) -> Response {
@@ -110,20 +110,20 @@ async fn answered(
     match person(visit, &asked, config, login, back).await {
         Ok((person, untrusted)) => {
             for _ in untrusted {
-                refused(visit, &goal, Some(&person), "tenant_not_trusted").await?;
+                refused(visit, &goal, Some(&person), "tenant_not_trusted");
             }
             login::arrived(visit, goal, asked.consented, person, jar).await
         }
         Err(fault) => {
             tracing::warn!(provider.id = %asked.provider, error = %fault, "An identity provider's answer made nobody known.");
-            let response = told(visit, &goal, &fault).await?;
+            let response = told(visit, &goal, &fault)?;
             Ok(jar.onto(response))
         }
     }
 }
 
 /// What the browser is told of a sign-in that failed at the provider.
-async fn told(visit: &Visit, goal: &Goal, fault: &Fault) -> Result<Response, StepFault> {
+fn told(visit: &Visit, goal: &Goal, fault: &Fault) -> Result<Response, StepFault> {
     let refusal = match fault {
         Fault::Federation(FederationFault::Refused(error)) => match error.as_str() {
             "login_required" | "interaction_required" | "account_selection_required" => {
@@ -134,7 +134,7 @@ async fn told(visit: &Visit, goal: &Goal, fault: &Fault) -> Result<Response, Ste
             _ => Refusal::AccessDenied("the identity provider refused the sign-in"),
         },
         Fault::Federation(FederationFault::MixedUp) | Fault::IdToken(_) | Fault::Identity(_) => {
-            refused(visit, goal, None, "provider_answer").await?;
+            refused(visit, goal, None, "provider_answer");
             // Whoever made this answer must not learn what the app would have got.
             return Ok(problems::message(
                 visit,
@@ -149,23 +149,16 @@ async fn told(visit: &Visit, goal: &Goal, fault: &Fault) -> Result<Response, Ste
         }
         Fault::Federation(_) => return Ok(problems::provider_away(visit)),
     };
-    refused(visit, goal, None, "provider_refused").await?;
+    refused(visit, goal, None, "provider_refused");
     Err(refusal.into())
 }
 
-async fn refused(
-    visit: &Visit,
-    goal: &Goal,
-    person: Option<&Person>,
-    reason: &'static str,
-) -> Result<(), StepFault> {
-    visit
-        .record(vec![Event::Refused {
-            subject: person.map(Person::own_subject),
-            client: login::client(goal),
-            reason,
-        }])
-        .await
+fn refused(visit: &Visit, goal: &Goal, person: Option<&Person>, reason: &'static str) {
+    visit.count(Event::Refused {
+        subject: person.map(Person::own_subject),
+        client: login::client(goal),
+        reason,
+    });
 }
 
 /// The person that an answer is about, and the tenants that the provider put them
@@ -195,7 +188,7 @@ async fn person(
             now: site.server.clock().unix_seconds(),
         },
     )?;
-    let described = described(visit, asked, config, &tokens, claims).await?;
+    let (described, claims) = described(visit, asked, config, &tokens, claims).await?;
     let membership = |tenant: &crate::ids::TenantId| Membership {
         tenant: tenant.clone(),
         roles: described.roles.clone(),
@@ -207,26 +200,29 @@ async fn person(
         name: described.name.clone(),
         email: described.email.clone(),
         memberships: described.tenants.iter().map(membership).collect(),
+        admin_claims: administration::wanted(site.settings, &asked.provider, &claims),
         refresh_token: tokens.refresh_token,
     };
     Ok((person, described.untrusted))
 }
 
-/// What the claims say. Where the ID token leaves the tenant or the roles out, the
-/// provider's userinfo is asked; what the ID token says counts.
+/// What the claims say, and they. Where the ID token leaves out the tenant, the roles
+/// or what `admins` asks for, the provider's userinfo is asked; what the ID token says
+/// counts.
 async fn described(
     visit: &Visit,
     asked: &Asked,
     config: &IdentityProvider,
     tokens: &Tokens,
     mut claims: Claims,
-) -> Result<PersonClaims, Fault> {
+) -> Result<(PersonClaims, Claims), Fault> {
     let identity = &visit.snapshot.identity;
     let person = identity.person(&asked.provider, &claims)?;
     let needed = (person.tenants.is_empty() && person.untrusted.is_empty())
-        || (person.roles.is_empty() && !claims.contains_key(&config.claims.roles));
+        || (person.roles.is_empty() && !claims.contains_key(&config.claims.roles))
+        || administration::lacks_wanted(visit.site().settings, &asked.provider, &claims);
     if !needed {
-        return Ok(person);
+        return Ok((person, claims));
     }
     let federation = visit.edge.oauth.federation();
     let subject = person.subject.as_str();
@@ -238,14 +234,14 @@ async fn described(
             for (name, value) in more {
                 claims.entry(name).or_insert(value);
             }
-            Ok(identity.person(&asked.provider, &claims)?)
+            Ok((identity.person(&asked.provider, &claims)?, claims))
         }
-        Ok(None) => Ok(person),
+        Ok(None) => Ok((person, claims)),
         Err(fault) if person.tenants.is_empty() => Err(fault.into()),
         // Roles that nobody knows of are roles that the person has not.
         Err(fault) => {
-            tracing::warn!(provider.id = %asked.provider, error = %fault, "An identity provider's userinfo cannot be had; the person has no roles.");
-            Ok(person)
+            tracing::warn!(provider.id = %asked.provider, error = %fault, "An identity provider's userinfo cannot be had; the person has only what the ID token says.");
+            Ok((person, claims))
         }
     }
 }

@@ -104,7 +104,7 @@ async fn consented(
                 let hint = request.login_hint.clone();
                 return login::ask(visit, goal(request), true, asking, hint.as_deref()).await;
             };
-            let Some(signed_in) = sign_ins::find(&visit.site(), id).await? else {
+            let Some(signed_in) = sign_ins::find(&visit.site(), id, visit).await? else {
                 return login::ask(visit, goal(request), true, asking, None).await;
             };
             proceed::proceed(visit, Case::new(request, true, signed_in)).await
@@ -117,7 +117,7 @@ async fn consented(
             };
             login::ask(visit, goal(request), false, asking, None).await
         }
-        _ => denied(visit, &request, None).await,
+        _ => Err(denied(visit, &request, None)),
     }
 }
 
@@ -127,11 +127,11 @@ async fn chosen(
     request: AuthorizationRequest,
     (signed_in, tenant): (uuid::Uuid, Option<TenantId>),
 ) -> Result<Response, StepFault> {
-    let Some(signed_in) = sign_ins::find(&visit.site(), signed_in).await? else {
+    let Some(signed_in) = sign_ins::find(&visit.site(), signed_in, visit).await? else {
         return Ok(problems::stale(visit));
     };
     if form.one("decision") != Some("approve") {
-        return denied(visit, &request, Some(&signed_in)).await;
+        return Err(denied(visit, &request, Some(&signed_in)));
     }
     let mut case = Case::new(request, true, signed_in);
     if let Some(tenant) = tenant {
@@ -147,18 +147,16 @@ async fn chosen(
     proceed::proceed(visit, case).await
 }
 
-async fn denied(
+fn denied(
     visit: &Visit,
     request: &AuthorizationRequest,
     signed_in: Option<&SignedIn>,
-) -> Result<Response, StepFault> {
-    visit
-        .record(vec![Event::Denied {
-            subject: signed_in.map(|signed_in| signed_in.person.own_subject()),
-            client: request.client.id.clone(),
-        }])
-        .await?;
-    Err(Refusal::AccessDenied("the person said no").into())
+) -> StepFault {
+    visit.count(Event::Denied {
+        subject: signed_in.map(|signed_in| signed_in.person.own_subject()),
+        client: request.client.id.clone(),
+    });
+    Refusal::AccessDenied("the person said no").into()
 }
 
 /// Whether a sign-in alone is enough to act on a person's yes: people of an identity

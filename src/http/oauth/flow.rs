@@ -38,6 +38,8 @@ pub(super) enum Goal {
     App(Box<AuthorizationRequest>),
     /// A person's own page.
     Account,
+    /// A page elsewhere that a tool server wants opened.
+    Continue(Uuid),
 }
 
 /// What is asked at the moment.

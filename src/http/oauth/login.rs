@@ -13,10 +13,11 @@ use super::{consent, fail_goal, problems};
 use crate::http::pages::{Forms, SignInPage, name, onward, page};
 use crate::ids::ProviderId;
 use crate::limits::address_key;
+use crate::oauth::administration::Administration;
 use crate::oauth::federation::Asking;
 use crate::oauth::local::PasswordFault;
 use crate::oauth::sign_ins::{self, SignedIn};
-use crate::oauth::{AuthorizationRequest, Event, Person, Refusal, StepFault};
+use crate::oauth::{AuthorizationRequest, Event, Ledger as _, Person, Refusal, StepFault};
 use crate::secret::Secret;
 
 /// Begins with an app's valid request: the first page that its person sees, or
@@ -124,11 +125,12 @@ fn show(
             Some(name(&request.client.name)),
             Some(request.redirect_uri.clone()),
         ),
-        Goal::Account => (None, None),
+        Goal::Account | Goal::Continue(_) => (None, None),
     };
     let plain = Ways::of(visit, tenant(&goal)).has_plain();
     let view = SignInPage {
         frame: visit.frame(),
+        goes_on: matches!(goal, Goal::Continue(_)),
         client,
         problem: question.problem,
         with_password: question.with_password,
@@ -177,7 +179,7 @@ async fn answered(
         let password = Secret::new(password.to_owned());
         return match by_password(visit, username, password).await {
             Ok(person) => arrived(visit, goal, consented, person, visit.jar()).await,
-            Err(fault) => refused(visit, goal, step, username, fault).await,
+            Err(fault) => Ok(refused(visit, goal, step, username, fault)),
         };
     }
     if let Some(provider) = ways.by_address(username) {
@@ -214,13 +216,13 @@ async fn by_password(
     checked.await
 }
 
-async fn refused(
+fn refused(
     visit: &Visit,
     goal: Goal,
     step: Step,
     username: &str,
     fault: PasswordFault,
-) -> Result<Response, StepFault> {
+) -> Response {
     let (status, reason, problem, wait) = match fault {
         PasswordFault::Wrong => (
             StatusCode::FORBIDDEN,
@@ -239,13 +241,11 @@ async fn refused(
             )
         }
     };
-    visit
-        .record(vec![Event::Refused {
-            subject: None,
-            client: client(&goal),
-            reason,
-        }])
-        .await?;
+    visit.count(Event::Refused {
+        subject: None,
+        client: client(&goal),
+        reason,
+    });
     let question = Question {
         with_password: true,
         username,
@@ -256,7 +256,7 @@ async fn refused(
         let wait = HeaderValue::from(wait);
         response.headers_mut().insert(header::RETRY_AFTER, wait);
     }
-    Ok(response)
+    response
 }
 
 /// Sends the browser to an identity provider.
@@ -306,16 +306,18 @@ pub(super) async fn arrived(
     mut jar: super::cookies::Jar,
 ) -> Result<Response, StepFault> {
     visit
-        .record(vec![Event::SignedIn {
+        .record(Event::SignedIn {
             subject: person.own_subject(),
             tenant: only_tenant(&person),
             client: client(&goal),
-        }])
+            administers: Administration::of(visit.site().settings, &person).in_words(),
+        })
         .await?;
     let signed_in = sign_ins::open(&visit.site(), &person).await?;
     flow::remember(visit, signed_in.id, &mut jar);
     let response = match goal {
         Goal::Account => onward(&visit.path("/account")),
+        Goal::Continue(id) => onward(&visit.path(&format!("/account/continue/{}", id.simple()))),
         Goal::App(request) => {
             let case = Case::new((*request).clone(), consented, signed_in);
             let proceeded = proceed::proceed(visit, case).await;
@@ -328,7 +330,7 @@ pub(super) async fn arrived(
 /// Who is signed in to this browser.
 pub(super) async fn current(visit: &Visit) -> Result<Option<SignedIn>, StepFault> {
     match flow::remembered(visit) {
-        Some(id) => sign_ins::find(&visit.site(), id).await,
+        Some(id) => sign_ins::find(&visit.site(), id, visit).await,
         None => Ok(None),
     }
 }
@@ -347,7 +349,7 @@ pub(super) fn called(person: &Person) -> String {
 fn tenant(goal: &Goal) -> Option<&crate::ids::TenantId> {
     match goal {
         Goal::App(request) => request.resource.tenant.as_ref(),
-        Goal::Account => None,
+        Goal::Account | Goal::Continue(_) => None,
     }
 }
 
@@ -361,6 +363,6 @@ fn only_tenant(person: &Person) -> Option<crate::ids::TenantId> {
 pub(super) fn client(goal: &Goal) -> Option<crate::ids::ClientId> {
     match goal {
         Goal::App(request) => Some(request.client.id.clone()),
-        Goal::Account => None,
+        Goal::Account | Goal::Continue(_) => None,
     }
 }

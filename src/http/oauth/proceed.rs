@@ -74,7 +74,7 @@ impl Reach {
 pub(super) async fn proceed(visit: &Visit, case: Case) -> Result<Response, StepFault> {
     let candidates = candidates(visit, &case);
     let tenant = match candidates.as_slice() {
-        [] => return Err(nowhere(visit, &case).await?.into()),
+        [] => return Err(nowhere(visit, &case).into()),
         [only] => only.clone(),
         several => {
             return quiet(&case).map(|()| ask_tenant(visit, &case, several));
@@ -138,9 +138,8 @@ pub(super) async fn is_remembered(
 async fn authorize(visit: &Visit, case: &Case, approval: &Approval) -> Result<Response, StepFault> {
     let site = visit.site();
     let person = sign_ins::take(&site, &case.signed_in).await?;
-    let authorized = grants::authorize(&site, &case.request, &person, approval).await?;
-    visit.record(authorized.events).await?;
-    Ok(onward(&authorized.location))
+    let location = grants::authorize(&site, &case.request, &person, approval, visit).await?;
+    Ok(onward(&location))
 }
 
 /// The person's tenants that exist and that the endpoint is for.
@@ -155,17 +154,13 @@ fn candidates(visit: &Visit, case: &Case) -> Vec<TenantId> {
         .collect()
 }
 
-async fn nowhere(visit: &Visit, case: &Case) -> Result<Refusal, StepFault> {
-    visit
-        .record(vec![Event::Refused {
-            subject: Some(case.signed_in.person.own_subject()),
-            client: Some(case.request.client.id.clone()),
-            reason: "no_tenant",
-        }])
-        .await?;
-    Ok(Refusal::AccessDenied(
-        "the person does not belong to this tenant",
-    ))
+fn nowhere(visit: &Visit, case: &Case) -> Refusal {
+    visit.count(Event::Refused {
+        subject: Some(case.signed_in.person.own_subject()),
+        client: Some(case.request.client.id.clone()),
+        reason: "no_tenant",
+    });
+    Refusal::AccessDenied("the person does not belong to this tenant")
 }
 
 /// Whether somebody may be asked at all.

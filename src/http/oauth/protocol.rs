@@ -147,9 +147,10 @@ pub(super) fn answer(status: StatusCode, body: String) -> Response {
 fn fault(why: &TokenFault, headers: &HeaderMap) -> Response {
     let status = match why {
         TokenFault::InvalidClient(_) => StatusCode::UNAUTHORIZED,
-        TokenFault::Unavailable | TokenFault::Store(_) | TokenFault::Keys(_) => {
-            StatusCode::SERVICE_UNAVAILABLE
-        }
+        TokenFault::Unavailable
+        | TokenFault::Unrecorded(_)
+        | TokenFault::Store(_)
+        | TokenFault::Keys(_) => StatusCode::SERVICE_UNAVAILABLE,
         TokenFault::InvalidRequest(_)
         | TokenFault::InvalidGrant(_)
         | TokenFault::UnauthorizedClient
@@ -158,6 +159,8 @@ fn fault(why: &TokenFault, headers: &HeaderMap) -> Response {
         | TokenFault::InvalidTarget => StatusCode::BAD_REQUEST,
     };
     let words = match why {
+        // Said in the log where it was found.
+        TokenFault::Unrecorded(_) => "try again shortly".to_owned(),
         // What the database says is for the log.
         TokenFault::Store(error) => {
             tracing::error!(%error, "A step of the authorization server could not be stored.");

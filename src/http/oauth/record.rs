@@ -1,40 +1,45 @@
-//! The authorization server's events on record. What took effect is durable before
-//! anybody is told; what was refused anybody can cause as often as they like, so it is
-//! counted and never waited for.
+//! The authorization server's events on record. What takes effect is durable before it
+//! does; what was refused anybody can cause as often as they like, so it is counted and
+//! never waited for.
+
+use std::pin::Pin;
 
 use uuid::Uuid;
 
 use super::visit::Visit;
 use crate::audit::{Act, ActKind, Actor};
 use crate::ids::{ClientId, Issuer, Subject, TenantId};
-use crate::oauth::{Event, RegistrationFault, StepFault, TokenFault};
+use crate::oauth::{Event, Ledger, RegistrationFault, TokenFault, Unrecorded};
+
+impl Ledger for Visit {
+    fn record(
+        &self,
+        event: Event,
+    ) -> Pin<Box<dyn Future<Output = Result<(), Unrecorded>> + Send + '_>> {
+        let act = self.act(event);
+        Box::pin(async move {
+            let recorded = self.edge.auditor.record(&act).await;
+            recorded.map(drop).map_err(|fault| {
+                tracing::error!(%fault, "A step of the authorization server cannot be put on record; it is not taken.");
+                Unrecorded
+            })
+        })
+    }
+
+    fn note(&self, event: Event, failed: Option<&'static str>) {
+        let act = self.act(event);
+        self.edge.auditor.note(&match failed {
+            Some(reason) => act.failed(reason),
+            None => act,
+        });
+    }
+}
 
 impl Visit {
-    /// Puts on record what happened, before anything is answered.
-    ///
-    /// # Errors
-    /// `Unrecorded`: then the answer must not leave.
-    pub(super) async fn record(&self, events: Vec<Event>) -> Result<(), StepFault> {
-        let mut outcome = Ok(());
-        for event in events {
-            let refused = matches!(event, Event::Refused { .. } | Event::Denied { .. });
-            if refused {
-                tracing::info!(?event, "A sign-in came to nothing.");
-            }
-            let act = self.act(event);
-            if refused {
-                self.edge.auditor.count(&act);
-            } else if let Err(fault) = self.edge.auditor.record(&act).await {
-                tracing::error!(
-                    %fault,
-                    "A step of the authorization server is not on record yet; its answer is withheld."
-                );
-                // It has taken effect: it goes on record as soon as that is possible again.
-                self.edge.auditor.note(&act);
-                outcome = Err(StepFault::Unrecorded);
-            }
-        }
-        outcome
+    /// Counts what came to nothing.
+    pub(super) fn count(&self, event: Event) {
+        tracing::info!(?event, "A sign-in came to nothing.");
+        self.edge.auditor.count(&self.act(event));
     }
 
     /// Counts a request of a client that the endpoint of this name refused.
@@ -46,11 +51,10 @@ impl Visit {
         let act = Act::new(kind, endpoint)
             .configuration(self.snapshot.digest)
             .actor(self.actor(None, None));
-        self.edge.auditor.count(&match why {
-            TokenFault::Unavailable | TokenFault::Store(_) | TokenFault::Keys(_) => {
-                act.failed(why.code())
-            }
-            _ => act.refused(why.code()),
+        self.edge.auditor.count(&if why.is_ours() {
+            act.failed(why.code())
+        } else {
+            act.refused(why.code())
         });
     }
 
@@ -60,7 +64,9 @@ impl Visit {
             .configuration(self.snapshot.digest)
             .actor(self.actor(None, None));
         self.edge.auditor.count(&match why {
-            RegistrationFault::Store(_) => act.failed(why.code()),
+            RegistrationFault::Store(_) | RegistrationFault::Unrecorded(_) => {
+                act.failed(why.code())
+            }
             _ => act.refused(why.code()),
         });
     }
@@ -87,13 +93,35 @@ impl Visit {
                 subject,
                 tenant,
                 client,
+                administers,
             } => {
                 let act = act(ActKind::SIGN_IN, "sign_in").actor(self.actor(Some(subject), client));
-                match &tenant {
+                let act = match &tenant {
                     Some(tenant) => act.tenant(tenant),
                     None => act,
+                };
+                if administers.is_empty() {
+                    act
+                } else {
+                    act.detail("administers", administers)
                 }
             }
+            Event::Administers {
+                subject,
+                administers,
+            } => act(ActKind::ADMINISTRATION, "roles")
+                .actor(self.actor(Some(subject), None))
+                .detail("administers", administers),
+            Event::Continued {
+                tenant,
+                subject,
+                upstream,
+                host,
+            } => act(ActKind::CONNECTION, "continue")
+                .tenant(&tenant)
+                .actor(self.actor(Some(subject), None))
+                .detail("upstream", upstream.to_string())
+                .detail("host", host),
             Event::SignedOut { subject } => {
                 act(ActKind::SIGN_IN, "sign_out").actor(self.actor(Some(subject), None))
             }

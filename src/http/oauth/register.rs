@@ -30,16 +30,9 @@ pub(in crate::http) async fn post(visit: Visit, request: Request) -> Response {
     let Ok(metadata) = serde_json::from_slice::<Value>(&body) else {
         return fail(&visit, &RegistrationFault::Metadata("the body is not JSON"));
     };
-    let registered = match visit.site().register(&metadata).await {
-        Ok(registered) => registered,
-        Err(fault) => return fail(&visit, &fault),
-    };
-    match visit.record(registered.events).await {
-        Ok(()) => answer(StatusCode::CREATED, registered.document.expose().clone()),
-        Err(_) => fail(
-            &visit,
-            &RegistrationFault::Busy(std::time::Duration::from_secs(2)),
-        ),
+    match visit.site().register(&metadata, &visit).await {
+        Ok(document) => answer(StatusCode::CREATED, document.expose().clone()),
+        Err(fault) => fail(&visit, &fault),
     }
 }
 
@@ -51,13 +44,16 @@ fn fail(visit: &Visit, fault: &RegistrationFault) -> Response {
         | RegistrationFault::NoRedirects
         | RegistrationFault::Metadata(_) => StatusCode::BAD_REQUEST,
         RegistrationFault::Busy(_) => StatusCode::TOO_MANY_REQUESTS,
-        RegistrationFault::Store(_) => StatusCode::SERVICE_UNAVAILABLE,
+        RegistrationFault::Store(_) | RegistrationFault::Unrecorded(_) => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
     };
     let words = match fault {
         RegistrationFault::Store(error) => {
             tracing::error!(%error, "A registration could not be stored.");
             "try again shortly".to_owned()
         }
+        RegistrationFault::Unrecorded(_) => "try again shortly".to_owned(),
         other => {
             tracing::info!(reason = %other, "A registration was refused.");
             other.to_string()
@@ -67,7 +63,7 @@ fn fail(visit: &Visit, fault: &RegistrationFault) -> Response {
     let mut response = answer(status, body);
     let wait = match fault {
         RegistrationFault::Busy(wait) => Some(wait.as_secs().max(1)),
-        RegistrationFault::Store(_) => Some(2),
+        RegistrationFault::Store(_) | RegistrationFault::Unrecorded(_) => Some(2),
         _ => None,
     };
     if let Some(wait) = wait.and_then(|wait| HeaderValue::from_str(&wait.to_string()).ok()) {

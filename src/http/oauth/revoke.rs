@@ -4,19 +4,18 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use super::protocol::{Asked, answer};
-use crate::oauth::TokenFault;
 
 /// Ends a token. One that is not known is ended already: that is a success (RFC 7009 §2.2).
 pub(in crate::http) async fn post(asked: Asked) -> Response {
     let outcome = match asked.client().await {
-        Ok(client) => asked.visit.site().revoke(&client, &asked.parameters).await,
+        Ok(client) => {
+            let (visit, parameters) = (&asked.visit, &asked.parameters);
+            visit.site().revoke(&client, parameters, visit).await
+        }
         Err(fault) => Err(fault),
     };
     match outcome {
-        Ok(events) => match asked.visit.record(events).await {
-            Ok(()) => answer(StatusCode::OK, "{}".to_owned()),
-            Err(_) => asked.fail("revoke", &TokenFault::Unavailable),
-        },
+        Ok(()) => answer(StatusCode::OK, "{}".to_owned()),
         Err(fault) => asked.fail("revoke", &fault),
     }
 }

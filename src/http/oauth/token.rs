@@ -6,21 +6,18 @@ use serde_json::json;
 
 use super::protocol::{Asked, answer};
 use crate::identity::IdentityFault;
-use crate::oauth::{Assertion, Client, Event, JWT_BEARER, TokenFault, Tokens};
+use crate::oauth::{Assertion, Client, JWT_BEARER, TokenFault, Tokens};
 
 /// Exchanges a grant for tokens.
 pub(in crate::http) async fn post(asked: Asked) -> Response {
-    let (result, events) = match asked.client().await {
+    let (visit, parameters) = (&asked.visit, &asked.parameters);
+    let result = match asked.client().await {
         Ok(client) if asked.one("grant_type") == Some(JWT_BEARER) => {
             assertion(&asked, &client).await
         }
-        Ok(client) => asked.visit.site().token(&client, &asked.parameters).await,
-        Err(fault) => (Err(fault), Vec::new()),
+        Ok(client) => visit.site().token(&client, parameters, visit).await,
+        Err(fault) => Err(fault),
     };
-    // What happened is on record before anybody is told.
-    if asked.visit.record(events).await.is_err() {
-        return asked.fail("token", &TokenFault::Unavailable);
-    }
     match result {
         Ok(tokens) => answer(StatusCode::OK, body(&tokens)),
         Err(fault) => asked.fail("token", &fault),
@@ -28,33 +25,26 @@ pub(in crate::http) async fn post(asked: Asked) -> Response {
 }
 
 /// An identity provider's word for a person, brought by a client.
-async fn assertion(asked: &Asked, client: &Client) -> (Result<Tokens, TokenFault>, Vec<Event>) {
-    let Some(token) = asked.one("assertion") else {
-        let fault = TokenFault::InvalidRequest("assertion is missing, or occurs twice");
-        return (Err(fault), Vec::new());
-    };
-    let signed = match asked.visit.snapshot.identity.signed(token).await {
-        Ok(signed) => signed,
-        Err(IdentityFault::KeysUnavailable { .. }) => {
-            return (Err(TokenFault::Unavailable), Vec::new());
-        }
-        Err(fault) => {
+async fn assertion(asked: &Asked, client: &Client) -> Result<Tokens, TokenFault> {
+    let token = asked.one("assertion").ok_or(TokenFault::InvalidRequest(
+        "assertion is missing, or occurs twice",
+    ))?;
+    let signed = asked.visit.snapshot.identity.signed(token).await;
+    let signed = signed.map_err(|fault| match fault {
+        IdentityFault::KeysUnavailable { .. } => TokenFault::Unavailable,
+        fault => {
             tracing::info!(%fault, "An assertion was refused.");
-            let fault =
-                TokenFault::InvalidGrant("the assertion is not signed by a trusted provider");
-            return (Err(fault), Vec::new());
+            TokenFault::InvalidGrant("the assertion is not signed by a trusted provider")
         }
-    };
+    })?;
     let assertion = Assertion {
         provider: signed.provider,
         typ: signed.typ,
         claims: signed.claims,
     };
-    asked
-        .visit
-        .site()
-        .assertion(client, &assertion, &asked.parameters)
-        .await
+    let (visit, parameters) = (&asked.visit, &asked.parameters);
+    let site = visit.site();
+    site.assertion(client, &assertion, parameters, visit).await
 }
 
 fn body(tokens: &Tokens) -> String {

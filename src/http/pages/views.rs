@@ -38,6 +38,8 @@ pub(in crate::http) struct ConsentPage {
 pub(in crate::http) struct SignInPage {
     pub(in crate::http) frame: Frame,
     pub(in crate::http) client: Option<String>,
+    /// Whether a page elsewhere comes next.
+    pub(in crate::http) goes_on: bool,
     pub(in crate::http) problem: Option<String>,
     pub(in crate::http) with_password: bool,
     pub(in crate::http) username: String,
@@ -85,8 +87,25 @@ pub(in crate::http) struct AccountPage {
     pub(in crate::http) frame: Frame,
     pub(in crate::http) person: String,
     pub(in crate::http) tenant: Option<String>,
+    /// What the person may administer, a sentence each.
+    pub(in crate::http) roles: Vec<String>,
     pub(in crate::http) apps: Vec<App>,
     pub(in crate::http) done: Option<&'static str>,
+    pub(in crate::http) token: String,
+}
+
+/// Somewhere else next?
+#[derive(Debug, Template)]
+#[template(path = "continue.html")]
+pub(in crate::http) struct ContinuePage {
+    pub(in crate::http) frame: Frame,
+    pub(in crate::http) host: String,
+    pub(in crate::http) upstream: String,
+    pub(in crate::http) tenant: String,
+    pub(in crate::http) person: String,
+    /// The whole address, cut.
+    pub(in crate::http) url: String,
+    pub(in crate::http) id: String,
     pub(in crate::http) token: String,
 }
 

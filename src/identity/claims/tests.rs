@@ -245,7 +245,7 @@ fn claims_are_found_at_dotted_paths_and_under_names_with_dots() {
         ("", None),
         ("a.", None),
     ] {
-        let got = at(claims, path).and_then(Value::as_i64);
+        let got = claim_at(claims, path).and_then(Value::as_i64);
         assert_eq!(got, found, "{path}");
     }
 }
