@@ -28,6 +28,7 @@ impl TraceContext {
         parts(parent)?;
         let state = state
             .filter(|text| !text.is_empty() && text.len() <= LONGEST_STATE)
+            .filter(|text| text.bytes().all(|byte| (b' '..=b'~').contains(&byte)))
             .filter(|text| TraceState::from_str(text).is_ok());
         Some(Self {
             parent: parent.to_owned(),

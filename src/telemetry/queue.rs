@@ -46,9 +46,9 @@ pub(super) struct LossLabels {
 }
 
 impl Losses {
-    /// There was no room.
-    fn crowded_out(&self, signal: Signal) {
-        self.add(signal, "queue_full", 1);
+    /// There was no room for so many.
+    fn crowd(&self, signal: Signal, count: u64) {
+        self.add(signal, "queue_full", count);
     }
 
     /// The collector did not take so many.
@@ -62,7 +62,13 @@ impl Losses {
         self.0.get_or_create(&labels).inc_by(count);
     }
 
+    /// For the registry: all of them are shown from the start, so that a first loss is
+    /// a rise.
     pub(super) fn family(&self) -> Family<LossLabels, Counter> {
+        for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
+            self.crowd(signal, 0);
+            self.not_taken(signal, 0);
+        }
         self.0.clone()
     }
 }
@@ -88,7 +94,7 @@ impl<T> Queue<T> {
 
     pub(super) fn push(&self, one: T) {
         if self.sender.try_send(one).is_err() {
-            self.losses.crowded_out(self.signal);
+            self.losses.crowd(self.signal, 1);
         }
     }
 }

@@ -73,5 +73,6 @@ mod streams;
 mod subscriptions;
 mod support;
 mod tasks;
+mod telemetry;
 mod tools;
 mod translation;

@@ -20,6 +20,7 @@ pub(crate) mod asking;
 pub(crate) mod audit;
 pub(crate) mod browser;
 pub(crate) mod client;
+pub(crate) mod collector;
 pub(crate) mod config;
 pub(crate) mod folder;
 pub(crate) mod idp;
