@@ -26,9 +26,9 @@ use tokio_util::task::TaskTracker;
 use crate::audit::{Act, ActKind, AuditSettings, Auditor};
 use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock, new_replica_id};
-use crate::config::{Config, Loaded};
+use crate::config::{Config, ListenerTls, Loaded};
 use crate::dispatch::Dispatcher;
-use crate::http::{self, Edge, Listening, Snapshot};
+use crate::http::{self, Edge, Listening, Snapshot, Tls};
 use crate::identity::OwnTokens;
 use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
@@ -113,7 +113,13 @@ async fn serve(
     // From here on a signal is an orderly end, also in the middle of the start.
     let mut signals = Signals::listen()?;
     let server = loaded.config.server.clone();
-    let (public, admin) = (bind(server.listen).await?, bind(server.admin_listen).await?);
+    let public = bind("server.tls", server.listen, server.tls.as_ref()).await?;
+    let admin = bind(
+        "server.admin_tls",
+        server.admin_listen,
+        server.admin_tls.as_ref(),
+    )
+    .await?;
     let listening = Listeners {
         public: public.address,
         admin: admin.address,
@@ -199,8 +205,13 @@ impl Running {
     }
 }
 
-async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
-    Listening::bind(address)
+async fn bind(
+    key: &'static str,
+    address: SocketAddr,
+    tls: Option<&ListenerTls>,
+) -> anyhow::Result<Listening> {
+    let tls = tls.map(Tls::load).transpose().context(key)?;
+    Listening::bind(address, tls)
         .await
         .with_context(|| format!("cannot listen on {address}"))
 }

@@ -21,6 +21,7 @@ mod server;
 mod streams;
 mod telemetry;
 mod tenants;
+mod tls;
 mod tools;
 mod upstreams;
 mod users;
@@ -75,6 +76,7 @@ pub use server::Server;
 pub use streams::Streams;
 pub use telemetry::{LogFormat, Signal, Telemetry};
 pub use tenants::{RoleRules, Tenant};
+pub use tls::{ClientTls, ListenerTls};
 pub use tools::{Pattern, Rule, RuleSet, ToolRule};
 pub use upstreams::{
     Breaker, Credentials, DefinitionPolicy, HeaderCredential, McpUpstream, StdioUpstream, Timeouts,

@@ -57,7 +57,7 @@ pub use stdio::StdioUpstream;
 use crate::clock::SharedClock;
 use crate::config::{self, UpstreamKind};
 use crate::ids::UpstreamId;
-use crate::outgoing::{Outgoing, OutgoingFault};
+use crate::outgoing::{Outgoing, OutgoingFault, OutgoingSetupFault};
 use crate::protocol::{Json, Untrusted, Version};
 use crate::telemetry::metrics::Metrics;
 
@@ -131,6 +131,14 @@ pub enum BuildFault {
         /// Why.
         fault: OutgoingFault,
     },
+    /// `mcp.tls` cannot be put to use.
+    #[error("upstream `{id}`: `mcp.tls`: {fault}")]
+    Tls {
+        /// The upstream.
+        id: UpstreamId,
+        /// Why.
+        fault: OutgoingSetupFault,
+    },
 }
 
 /// Makes an upstream of its configuration. Nothing is connected to or started
@@ -148,10 +156,8 @@ pub fn build(
     match config.kind() {
         Some(UpstreamKind::Mcp(kind)) => {
             let (clock, metrics) = (Arc::clone(clock), Arc::clone(metrics));
-            match HttpUpstream::new(id.clone(), kind, config, outgoing, clock, metrics) {
-                Ok(upstream) => Ok(Arc::new(upstream)),
-                Err(fault) => Err(BuildFault::Url { id, fault }),
-            }
+            let upstream = HttpUpstream::new(id, kind, config, outgoing, clock, metrics)?;
+            Ok(Arc::new(upstream))
         }
         Some(UpstreamKind::Stdio(kind)) => {
             let metrics = Arc::clone(metrics);

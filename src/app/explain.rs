@@ -66,14 +66,6 @@ async fn catalog(loaded: &Loaded) -> anyhow::Result<Arc<Catalog>> {
     let catalog = Catalog::new(Arc::new(Sanitizer::new()));
     let credentials = Arc::new(credentials);
     let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
-    snapshot::fill(
-        &catalog,
-        config,
-        &outgoing,
-        &credentials,
-        &clock,
-        &metrics,
-    )
-    .await?;
+    snapshot::fill(&catalog, config, &outgoing, &credentials, &clock, &metrics).await?;
     Ok(catalog)
 }

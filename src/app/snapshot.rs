@@ -141,6 +141,11 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
             "server.admin_listen",
             old.server.admin_listen != new.server.admin_listen,
         ),
+        ("server.tls", old.server.tls != new.server.tls),
+        (
+            "server.admin_tls",
+            old.server.admin_tls != new.server.admin_tls,
+        ),
         (
             "server.page_size",
             old.server.page_size != new.server.page_size,

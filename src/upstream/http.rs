@@ -25,13 +25,13 @@ use super::profile::Profile;
 use super::sessions::Sessions;
 use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
 use super::{
-    Abilities, CallerKey, Credential, EventSender, Upstream, UpstreamError, UpstreamRequest,
-    legacy, modern, probe,
+    Abilities, BuildFault, CallerKey, Credential, EventSender, Upstream, UpstreamError,
+    UpstreamRequest, legacy, modern, probe,
 };
 use crate::clock::SharedClock;
 use crate::config;
 use crate::ids::UpstreamId;
-use crate::outgoing::{Outgoing, OutgoingFault, Reach, Target};
+use crate::outgoing::{Outgoing, Reach, Target};
 use crate::protocol::{Era, Json, Untrusted, Version};
 use crate::telemetry::metrics::Metrics;
 
@@ -101,12 +101,23 @@ impl HttpUpstream {
         outgoing: &Outgoing,
         clock: SharedClock,
         metrics: Arc<Metrics>,
-    ) -> Result<Self, OutgoingFault> {
-        let target = Target::try_from(&kind.url)?;
+    ) -> Result<Self, BuildFault> {
+        let target = Target::try_from(&kind.url).map_err(|fault| {
+            let id = id.clone();
+            BuildFault::Url { id, fault }
+        })?;
         let reach = if kind.allow_private {
             Reach::Private
         } else {
             Reach::Public
+        };
+        let connect = config.timeout.connect.0;
+        let client = match &kind.tls {
+            None => outgoing.client(reach, connect),
+            Some(tls) => outgoing.client_with(reach, connect, tls).map_err(|fault| {
+                let id = id.clone();
+                BuildFault::Tls { id, fault }
+            })?,
         };
         let stop = CancellationToken::new();
         let legs = Legs {
@@ -118,7 +129,7 @@ impl HttpUpstream {
         let http = Http {
             id,
             link: Arc::new(Link {
-                client: outgoing.client(reach, config.timeout.connect.0),
+                client,
                 target,
                 max_answer: config.max_answer.0,
                 clock,

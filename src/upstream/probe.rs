@@ -9,11 +9,12 @@ use tokio::time::{Instant, timeout};
 
 use super::hearing::read;
 use super::http::Http;
-use super::link::{Answer, Reading, Refusal};
+use super::link::{Answer, Reading, Refusal, add_trace};
 use super::profile::{Profile, Verdict, is_modern_error};
 use super::sessions::SessionKey;
 use super::{UpstreamError, UpstreamRequest, message, modern, session};
 use crate::protocol::{Json, Message};
+use crate::telemetry::TraceContext;
 
 /// Longest wait for the answer to the modern request. A legacy server may say
 /// nothing at all to it.
@@ -49,7 +50,7 @@ async fn discover(
     let id = http.next_id();
     // Its outcome says which era the server is of, and nothing of how it fares.
     let leg = http.link.legs.own(id, "server/discover");
-    let discovered = leg.around(discovered(http, id, request)).await;
+    let discovered = leg.around(discovered(http, id, request, leg.trace())).await;
     let nothing = Json::empty_object();
     leg.end(discovered.as_ref().map(|_| &nothing));
     discovered
@@ -59,8 +60,10 @@ async fn discovered(
     http: &Http,
     id: i64,
     request: &UpstreamRequest,
+    trace: Option<&TraceContext>,
 ) -> Result<Option<Profile>, UpstreamError> {
-    let headers = modern::own_headers("server/discover", request.credential.as_ref());
+    let mut headers = modern::own_headers("server/discover", request.credential.as_ref());
+    add_trace(&mut headers, trace);
     let answer = http.link.post(headers, message::discover(id)).await?;
     let outcome = match http.link.read(answer).await {
         Ok(Answer::Messages(reading)) => first_response(http, id, reading).await,

@@ -18,7 +18,8 @@ use super::asking::{self, Taken};
 use super::hearing::{Ear, Heard, hear};
 use super::http::Http;
 use super::link::{
-    Answer, LAST_EVENT_ID, Link, PROTOCOL_VERSION, Reading, SESSION_ID, add, base_headers,
+    Answer, LAST_EVENT_ID, Link, PROTOCOL_VERSION, Reading, SESSION_ID, add, add_trace,
+    base_headers,
 };
 use super::profile::{self, Profile};
 use super::{CallerKey, Credential, UpstreamError, UpstreamRequest, message};
@@ -231,13 +232,14 @@ pub(super) async fn open(
 ) -> Result<Arc<Session>, UpstreamError> {
     let number = http.next_id();
     let credential = request.credential.as_ref();
-    let headers = base_headers(credential);
+    let mut headers = base_headers(credential);
     let declared = match request.caller {
         CallerKey::GATEWAY => ClientCapabilities::of_gateway().relayed(),
         _ => request.capabilities.relayed(),
     };
     let body = message::initialize(number, &declared);
     let leg = http.link.legs.own(number, "initialize");
+    add_trace(&mut headers, leg.trace());
     let opened = leg.around(greeted(http, number, headers, body)).await;
     leg.end(opened.as_ref().map(|(result, _)| result));
     let (result, id) = opened?;

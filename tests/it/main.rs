@@ -74,5 +74,6 @@ mod subscriptions;
 mod support;
 mod tasks;
 mod telemetry;
+mod tls;
 mod tools;
 mod translation;

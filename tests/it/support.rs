@@ -18,6 +18,7 @@
 pub(crate) mod answer;
 pub(crate) mod asking;
 pub(crate) mod audit;
+pub(crate) mod authority;
 pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod collector;

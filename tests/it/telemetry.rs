@@ -33,7 +33,10 @@ fn server(era: Era) -> Scripted {
             let id = &asked.message["id"];
             let body = json!({"jsonrpc": "2.0", "id": id, "error": error}).to_string();
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json";
-            Say::Http(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()))
+            Say::Http(format!(
+                "{head}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            ))
         }
         _ => text("SECRET-OF-THE-RESULT"),
     })
@@ -47,9 +50,8 @@ async fn gateway(collector: &Collector, server: &Scripted) -> Gateway {
 /// The server span of a call of this trace.
 async fn served(collector: &Collector, trace: &str, name: &str) -> SeenSpan {
     let what = format!("the span {name} of {trace}");
-    let is = |span: &SeenSpan| {
-        span.kind == SpanKind::Server && span.trace == trace && span.name == name
-    };
+    let is =
+        |span: &SeenSpan| span.kind == SpanKind::Server && span.trace == trace && span.name == name;
     collector.span(&what, is).await
 }
 
@@ -117,7 +119,10 @@ async fn a_call_is_one_trace_from_the_client_to_the_upstream() {
             assert_eq!(call.send().await.text(), "SECRET-OF-THE-RESULT", "{what}");
             let served = served(&collector, &trace, "tools/call echo").await;
             assert_eq!(served.parent, CLIENTS_SPAN, "{what}");
-            assert_eq!(served.state, "congo=t61", "the later header counts in this kit");
+            assert_eq!(
+                served.state, "congo=t61",
+                "the later header counts in this kit"
+            );
             assert!(!served.failed && served.links.is_empty(), "{served:#?}");
             let version = match era {
                 Era::Legacy => "2025-11-25",
@@ -141,7 +146,11 @@ async fn a_call_is_one_trace_from_the_client_to_the_upstream() {
             is(&served, &expected);
             assert_eq!(served.get("mcp.session.id").is_empty(), era == Era::Modern);
             if let Some(key) = alice.id() {
-                assert_ne!(served.get("mcp.session.id"), key, "the key itself is no name");
+                assert_ne!(
+                    served.get("mcp.session.id"),
+                    key,
+                    "the key itself is no name"
+                );
             }
             let sent = sent(&collector, &served).await;
             let steps: Vec<String> = eventually("all steps", async || {
@@ -167,7 +176,10 @@ async fn a_call_is_one_trace_from_the_client_to_the_upstream() {
             ];
             is(&sent, &expected);
             let call = server.calls().pop().unwrap();
-            assert_eq!(sent.get("jsonrpc.request.id"), call.message["id"].to_string());
+            assert_eq!(
+                sent.get("jsonrpc.request.id"),
+                call.message["id"].to_string()
+            );
             assert_eq!(told(&call), (trace.clone(), sent.id.clone()), "{what}");
             assert_eq!(call.header("tracestate"), Some("congo=t61"), "{what}");
             assert!(!call.text.contains("baggage"), "{what}");
@@ -175,7 +187,11 @@ async fn a_call_is_one_trace_from_the_client_to_the_upstream() {
             assert_eq!(sent.get("mcp.session.id").is_empty(), session.is_none());
             assert_ne!(Some(sent.get("mcp.session.id")), session);
             // The record has the same trace, and the call's id is in both.
-            let record = gateway.audit_of(&["--trace-id", &trace], 1).await.pop().unwrap();
+            let record = gateway
+                .audit_of(&["--trace-id", &trace], 1)
+                .await
+                .pop()
+                .unwrap();
             assert_eq!(record["call_id"], served.get("call.id"), "{what}");
             assert!(sent.took <= served.took && sent.took > Duration::ZERO);
         }
@@ -185,7 +201,9 @@ async fn a_call_is_one_trace_from_the_client_to_the_upstream() {
         assert_eq!(resource["service.instance.id"].len(), 36);
         // Opening and reading the upstream are traces of the gateway's own.
         for method in ["tools/list", "server/discover"] {
-            let own = collector.span(method, |span| span.name == method && span.kind == SpanKind::Client);
+            let own = collector.span(method, |span| {
+                span.name == method && span.kind == SpanKind::Client
+            });
             assert_eq!(own.await.parent, "", "{method}");
         }
     }
@@ -199,7 +217,9 @@ async fn a_place_in_meta_is_the_parent_and_the_connections_is_linked() {
     let (trace, span) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");
     let meta = json!({"traceparent": format!("00-{trace}-{span}-01"), "tracestate": "a=b", "baggage": "c=d"});
     for era in both() {
-        let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+        let caller = gateway
+            .user("alice@acme")
+            .header("traceparent", &traceparent("01"));
         let mut alice = caller.connect(era).await;
         let params = json!({"name": "echo", "arguments": {}, "_meta": meta});
         alice.request("tools/call", params).await;
@@ -208,14 +228,19 @@ async fn a_place_in_meta_is_the_parent_and_the_connections_is_linked() {
         assert_eq!(of, trace, "{era:?}");
         assert_eq!(call.header("tracestate"), Some("a=b"), "{era:?}");
         assert!(!call.text.contains("baggage"), "{era:?}");
-        let sent = collector.span("the client span", |seen| seen.id == by).await;
+        let sent = collector
+            .span("the client span", |seen| seen.id == by)
+            .await;
         let served = collector
             .span("the server span", |seen| {
                 let links = [(CLIENTS_TRACE.to_owned(), CLIENTS_SPAN.to_owned())];
                 seen.kind == SpanKind::Server && seen.trace == trace && seen.links == links
             })
             .await;
-        assert_eq!((served.parent.as_str(), served.state.as_str()), (span, "a=b"));
+        assert_eq!(
+            (served.parent.as_str(), served.state.as_str()),
+            (span, "a=b")
+        );
         assert_eq!(sent.trace, trace);
     }
 }
@@ -226,7 +251,9 @@ async fn errors_and_refusals_say_which_and_never_in_whose_words() {
     let server = server(Era::Modern);
     let gateway = gateway(&collector, &server).await;
     for era in both() {
-        let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+        let caller = gateway
+            .user("alice@acme")
+            .header("traceparent", &traceparent("01"));
         let mut alice = caller.connect(era).await;
         for (tool, name, error, status) in [
             ("fails", "tools/call fails", "tool_error", ""),
@@ -250,11 +277,17 @@ async fn errors_and_refusals_say_which_and_never_in_whose_words() {
             if tool == "refuses" {
                 // How the gateway tells of it is its own business; what came is not.
                 let sent = sent(&collector, &served).await;
-                is(&sent, &[("error.type", error), ("rpc.response.status_code", status)]);
+                is(
+                    &sent,
+                    &[("error.type", error), ("rpc.response.status_code", status)],
+                );
                 assert!(sent.failed);
                 continue;
             }
-            is(&served, &[("error.type", error), ("rpc.response.status_code", status)]);
+            is(
+                &served,
+                &[("error.type", error), ("rpc.response.status_code", status)],
+            );
             if tool == "fails" {
                 let sent = sent(&collector, &served).await;
                 is(&sent, &[("error.type", error)]);
@@ -270,7 +303,9 @@ async fn errors_and_refusals_say_which_and_never_in_whose_words() {
             let step = collector.below(&served).pop().unwrap();
             assert!(step.failed && served.get("gen_ai.tool.name").is_empty());
         }
-        alice.request("tools/nonsense-SECRET-METHOD", json!({})).await;
+        alice
+            .request("tools/nonsense-SECRET-METHOD", json!({}))
+            .await;
         let unknown = collector.span("the unknown method", |span| span.name == "_OTHER");
         is(&unknown.await, &[("error.type", "-32601")]);
     }
@@ -284,7 +319,10 @@ async fn nothing_secret_and_no_argument_is_exported() {
     let setup = Setup::new().upstream("up", server.config());
     let setup = setup.yaml(&collector.yaml());
     let folder = super::support::folder::Folder::new();
-    let headers = folder.file("headers", "Authorization: Bearer SECRET-OF-COLLECTOR\nx-scope: t1\n");
+    let headers = folder.file(
+        "headers",
+        "Authorization: Bearer SECRET-OF-COLLECTOR\nx-scope: t1\n",
+    );
     let credential = folder.file("key", "SECRET-OF-UPSTREAM\n");
     let header = json!({"header": {"name": "X-Api-Key", "value_file": credential}});
     let setup = setup
@@ -308,20 +346,33 @@ async fn nothing_secret_and_no_argument_is_exported() {
         })
         .await;
         let all = collector.everything();
-        assert!(!all.contains("SECRET-"), "{:?}", all.split("SECRET-").nth(1).map(|s| &s[..40]));
+        assert!(
+            !all.contains("SECRET-"),
+            "{:?}",
+            all.split("SECRET-").nth(1).map(|s| &s[..40])
+        );
         assert!(!all.contains(token.rsplit('.').next().unwrap()));
         assert!(session.is_none_or(|session| !all.contains(&session)));
         assert!(!all.contains("alice"), "nor who it was");
     }
     for signal in ["traces", "metrics", "logs"] {
         let (headers, _) = eventually(signal, async || collector.requests(signal).pop()).await;
-        assert_eq!(headers["authorization"], "Bearer SECRET-OF-COLLECTOR", "{signal}");
+        assert_eq!(
+            headers["authorization"], "Bearer SECRET-OF-COLLECTOR",
+            "{signal}"
+        );
         assert_eq!(headers["x-scope"], "t1");
         assert_eq!(headers["content-type"], "application/x-protobuf");
     }
     let resource = &collector.logs()[0].resource;
     assert_eq!(resource["deployment.environment.name"], "test");
-    assert!(!gateway.logs().lines().join("\n").contains("SECRET-OF-COLLECTOR"));
+    assert!(
+        !gateway
+            .logs()
+            .lines()
+            .join("\n")
+            .contains("SECRET-OF-COLLECTOR")
+    );
 }
 
 #[tokio::test]
@@ -329,7 +380,9 @@ async fn over_standard_streams_the_trace_goes_on_in_meta() {
     let collector = Collector::start().await;
     let setup = Setup::new().upstream("child", stdio_example("upstream_rmcp", &["--stdio"]));
     let gateway = setup.yaml(&collector.yaml()).start().await;
-    let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+    let caller = gateway
+        .user("alice@acme")
+        .header("traceparent", &traceparent("01"));
     let mut alice = caller.modern();
     let called = alice.call("echo", json!({"text": "hi"})).await;
     assert_eq!(called.text(), "hi", "{called:?}");
@@ -353,7 +406,9 @@ async fn what_an_upstream_asks_is_part_of_the_trace_both_ways() {
     let server = asking::server(Era::Legacy);
     let setup = Setup::new().upstream("up", server.config());
     let gateway = setup.yaml(&collector.yaml()).start().await;
-    let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+    let caller = gateway
+        .user("alice@acme")
+        .header("traceparent", &traceparent("01"));
     let mut alice = caller.able(Era::Legacy, able()).await;
     let call = alice.prepare("tools/call", json!({"name": "elicit", "arguments": {}}));
     let id = call.id();
@@ -382,7 +437,10 @@ async fn what_an_upstream_asks_is_part_of_the_trace_both_ways() {
         })
         .await;
     assert_eq!((&asked.trace, &asked.parent), (&taken.trace, &taken.id));
-    is(&asked, &[("jsonrpc.request.id", question["id"].as_str().unwrap())]);
+    is(
+        &asked,
+        &[("jsonrpc.request.id", question["id"].as_str().unwrap())],
+    );
     let told = question["params"]["_meta"]["traceparent"].as_str().unwrap();
     assert_eq!(told, format!("00-{CLIENTS_TRACE}-{}-01", asked.id));
 }
@@ -397,7 +455,12 @@ async fn a_retry_is_linked_to_the_exchange_that_it_goes_on_with() {
     let params = json!({"name": "elicit", "arguments": {}});
     let first = alice.request("tools/call", params.clone()).await;
     let result = first.result();
-    let key = result["inputRequests"].as_object().unwrap().keys().next().unwrap();
+    let key = result["inputRequests"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap();
     let mut retry = params;
     retry["inputResponses"] = json!({key: asking::answer("elicit")});
     retry["requestState"] = result["requestState"].clone();
@@ -409,10 +472,14 @@ async fn a_retry_is_linked_to_the_exchange_that_it_goes_on_with() {
         (spans.len() == 2).then_some(spans)
     })
     .await;
-    let (retry, first): (Vec<_>, Vec<_>) =
-        of_calls.into_iter().partition(|span| !span.links.is_empty());
+    let (retry, first): (Vec<_>, Vec<_>) = of_calls
+        .into_iter()
+        .partition(|span| !span.links.is_empty());
     let (retry, first) = (&retry[0], &first[0]);
-    assert_ne!(retry.trace, first.trace, "each message has a trace of its own");
+    assert_ne!(
+        retry.trace, first.trace,
+        "each message has a trace of its own"
+    );
     assert_eq!(retry.links, [(first.trace.clone(), first.id.clone())]);
     // The exchange that waited belongs to the first.
     sent(&collector, first).await;
@@ -454,9 +521,16 @@ async fn who_is_not_sampled_is_passed_on_and_not_exported() {
 async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     let collector = Collector::start().await;
     let server = server(Era::Legacy);
-    let setup = Setup::new().upstream("up", server.config()).yaml(&collector.yaml());
-    let gateway = setup.yaml("telemetry: { tenant_metrics: true }").start().await;
-    let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+    let setup = Setup::new()
+        .upstream("up", server.config())
+        .yaml(&collector.yaml());
+    let gateway = setup
+        .yaml("telemetry: { tenant_metrics: true }")
+        .start()
+        .await;
+    let caller = gateway
+        .user("alice@acme")
+        .header("traceparent", &traceparent("01"));
     let mut alice = caller.connect(Era::Legacy).await;
     alice.call("echo", json!({})).await;
     alice.call("nothing-SECRET", json!({})).await;
@@ -464,7 +538,9 @@ async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     let metrics = eventually("the metrics of the calls", async || {
         let metrics = collector.metrics();
         let ended = |metric: &&opentelemetry_proto::tonic::metrics::v1::Metric| {
-            let Some(Data::Histogram(data)) = &metric.data else { return false };
+            let Some(Data::Histogram(data)) = &metric.data else {
+                return false;
+            };
             metric.name == "mcp.server.session.duration" && !data.data_points.is_empty()
         };
         metrics.iter().find(ended).is_some().then_some(metrics)
@@ -473,13 +549,19 @@ async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     let points = |name: &str| {
         let metric = metrics.iter().find(|metric| metric.name == name).unwrap();
         assert_eq!(metric.unit, "s", "{name}");
-        let Some(Data::Histogram(data)) = &metric.data else { panic!("{name}") };
+        let Some(Data::Histogram(data)) = &metric.data else {
+            panic!("{name}")
+        };
         for point in &data.data_points {
             let bounds = [
                 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
             ];
             assert_eq!(point.explicit_bounds, bounds, "{name}");
-            assert_eq!(point.bucket_counts.iter().sum::<u64>(), point.count, "{name}");
+            assert_eq!(
+                point.bucket_counts.iter().sum::<u64>(),
+                point.count,
+                "{name}"
+            );
             assert!(point.start_time_unix_nano > 0);
         }
         data.data_points.clone()
@@ -487,7 +569,9 @@ async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     let find = |name: &str, wanted: &[(&str, &str)]| {
         let found = points(name).into_iter().find(|point| {
             let has = attributes(&point.attributes);
-            wanted.iter().all(|(key, value)| has.get(*key).map_or("", String::as_str) == *value)
+            wanted
+                .iter()
+                .all(|(key, value)| has.get(*key).map_or("", String::as_str) == *value)
         });
         found.unwrap_or_else(|| panic!("{name} {wanted:?}: {:#?}", points(name)))
     };
@@ -504,7 +588,11 @@ async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     );
     assert_eq!(ok.count, 1);
     let example = &ok.exemplars[0];
-    let trace: String = example.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let trace: String = example
+        .trace_id
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     assert_eq!(trace, CLIENTS_TRACE);
     assert_eq!(example.span_id.len(), 8);
     let refused = [
@@ -526,14 +614,20 @@ async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     let session = [("mcp.protocol.version", "2025-11-25")];
     find("mcp.server.session.duration", &session);
     let names: Vec<&str> = metrics.iter().map(|metric| metric.name.as_str()).collect();
-    for name in ["toolgate.calls", "toolgate.telemetry_lost", "process.memory.usage"] {
+    for name in [
+        "toolgate.calls",
+        "toolgate.telemetry_lost",
+        "process.memory.usage",
+    ] {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
     // The same is shown to Prometheus, the exemplar too.
     let shown = gateway.metrics().await;
     let series = "mcp_server_operation_duration_seconds_bucket{";
     let exemplar = format!("trace_id=\"{CLIENTS_TRACE}\"");
-    let with_exemplar = shown.lines().any(|line| line.starts_with(series) && line.contains(&exemplar));
+    let with_exemplar = shown
+        .lines()
+        .any(|line| line.starts_with(series) && line.contains(&exemplar));
     assert!(with_exemplar, "{shown}");
     let tenant = "toolgate_tenant_calls_total{tenant=\"acme\",outcome=\"ok\"} 1";
     assert!(shown.contains(tenant), "{shown}");
@@ -545,7 +639,9 @@ async fn logs_name_their_trace_and_their_request() {
     let collector = Collector::start().await;
     let server = server(Era::Modern);
     let gateway = gateway(&collector, &server).await;
-    let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+    let caller = gateway
+        .user("alice@acme")
+        .header("traceparent", &traceparent("01"));
     let mut alice = caller.modern();
     // A body that is cut off in the answer is told of in the log, at debug.
     drop(server);
@@ -553,7 +649,11 @@ async fn logs_name_their_trace_and_their_request() {
     let request = answer.header("x-request-id").unwrap().to_owned();
     let log = eventually("a record about the request", async || {
         let mut logs = collector.logs().into_iter();
-        logs.find(|log| log.attributes.get("request.id").is_some_and(|id| *id == request))
+        logs.find(|log| {
+            log.attributes
+                .get("request.id")
+                .is_some_and(|id| *id == request)
+        })
     })
     .await;
     assert_eq!(log.trace, CLIENTS_TRACE, "{log:#?}");
@@ -571,7 +671,12 @@ async fn logs_name_their_trace_and_their_request() {
     let spans: &Value = &line["spans"];
     assert_eq!(spans[0]["trace.id"], CLIENTS_TRACE, "{line}");
     // What exporting says of itself is not exported.
-    assert!(collector.logs().iter().all(|log| !log.body.contains("collector")));
+    assert!(
+        collector
+            .logs()
+            .iter()
+            .all(|log| !log.body.contains("collector"))
+    );
 }
 
 #[tokio::test]
@@ -590,7 +695,11 @@ async fn a_collector_that_is_away_costs_telemetry_and_no_call() {
         for _ in 0..20 {
             assert_eq!(alice.call("echo", json!({})).await.status, 200);
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{:?}",
+            begun.elapsed()
+        );
         eventually("the loss is counted", async || {
             let shown = gateway.metrics().await;
             shown
@@ -603,7 +712,9 @@ async fn a_collector_that_is_away_costs_telemetry_and_no_call() {
         })
         .await;
         let said = gateway.logs().lines();
-        let warned = said.iter().filter(|line| line.contains("does not take telemetry"));
+        let warned = said
+            .iter()
+            .filter(|line| line.contains("does not take telemetry"));
         assert_eq!(warned.count(), 1, "said once");
         let begun = Instant::now();
         assert!(gateway.sigterm_and_wait().await.success());
@@ -617,7 +728,9 @@ async fn a_collector_that_comes_back_gets_what_waited_and_the_end_is_flushed() {
     let server = server(Era::Modern);
     let mut gateway = gateway(&collector, &server).await;
     collector.answer(503);
-    let caller = gateway.user("alice@acme").header("traceparent", &traceparent("01"));
+    let caller = gateway
+        .user("alice@acme")
+        .header("traceparent", &traceparent("01"));
     caller.modern().call("echo", json!({})).await;
     tokio::time::sleep(Duration::from_millis(1500)).await;
     collector.answer(200);
@@ -628,6 +741,11 @@ async fn a_collector_that_comes_back_gets_what_waited_and_the_end_is_flushed() {
     caller.modern().call("echo", json!({})).await;
     assert!(gateway.sigterm_and_wait().await.success());
     // Everything is there when the process is gone.
-    assert!(collector.spans().iter().any(|span| span.trace == last && span.name == "tools/call echo"));
+    assert!(
+        collector
+            .spans()
+            .iter()
+            .any(|span| span.trace == last && span.name == "tools/call echo")
+    );
     assert!(collector.logs().iter().any(|log| log.body == "Stopped."));
 }

@@ -138,9 +138,15 @@ impl Collector {
     pub(crate) fn spans(&self) -> Vec<SeenSpan> {
         let mut all = Vec::new();
         for (_, body) in self.requests("traces") {
-            for of_resource in ExportTraceServiceRequest::decode(body).unwrap().resource_spans {
+            for of_resource in ExportTraceServiceRequest::decode(body)
+                .unwrap()
+                .resource_spans
+            {
                 let resource = of_resource_attributes(of_resource.resource.as_ref());
-                let spans = of_resource.scope_spans.into_iter().flat_map(|one| one.spans);
+                let spans = of_resource
+                    .scope_spans
+                    .into_iter()
+                    .flat_map(|one| one.spans);
                 all.extend(spans.map(|span| seen(span, &resource)));
             }
         }
@@ -149,7 +155,10 @@ impl Collector {
 
     /// Waits for a span.
     pub(crate) async fn span(&self, what: &str, is: impl Fn(&SeenSpan) -> bool) -> SeenSpan {
-        eventually(what, async || self.spans().into_iter().find(|span| is(span))).await
+        eventually(what, async || {
+            self.spans().into_iter().find(|span| is(span))
+        })
+        .await
     }
 
     /// The spans right below this one, in the order of their names.
@@ -177,9 +186,16 @@ impl Collector {
     pub(crate) fn logs(&self) -> Vec<SeenLog> {
         let mut all = Vec::new();
         for (_, body) in self.requests("logs") {
-            for of_resource in ExportLogsServiceRequest::decode(body).unwrap().resource_logs {
+            for of_resource in ExportLogsServiceRequest::decode(body)
+                .unwrap()
+                .resource_logs
+            {
                 let resource = of_resource_attributes(of_resource.resource.as_ref());
-                for record in of_resource.scope_logs.into_iter().flat_map(|one| one.log_records) {
+                for record in of_resource
+                    .scope_logs
+                    .into_iter()
+                    .flat_map(|one| one.log_records)
+                {
                     all.push(SeenLog {
                         body: shown(record.body.as_ref()),
                         severity: record.severity_text,
@@ -218,7 +234,9 @@ async fn take(
 }
 
 fn seen(span: Span, resource: &Attributes) -> SeenSpan {
-    let took = span.end_time_unix_nano.saturating_sub(span.start_time_unix_nano);
+    let took = span
+        .end_time_unix_nano
+        .saturating_sub(span.start_time_unix_nano);
     let status = span.status.clone().unwrap_or_default();
     SeenSpan {
         kind: span.kind(),
@@ -245,7 +263,9 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn of_resource_attributes(resource: Option<&Resource>) -> Attributes {
-    resource.map(|resource| attributes(&resource.attributes)).unwrap_or_default()
+    resource
+        .map(|resource| attributes(&resource.attributes))
+        .unwrap_or_default()
 }
 
 /// Attributes as text.
