@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 
 use super::support::authority::Authority;
+use super::support::config;
 use super::support::folder::Folder;
 use super::support::postgres::OwnPostgres;
 use super::support::process::free_port;
@@ -200,17 +201,22 @@ async fn a_listener_without_a_usable_certificate_does_not_start() {
         (cert.clone(), &cert, "has no private key"),
         (cert.clone(), &key, "cannot be used"),
     ] {
-        let yaml = json!({
+        let mut yaml = config::defaults();
+        let given = json!({
             "server": {
                 "listen": "127.0.0.1:0", "admin_listen": "127.0.0.1:0",
                 "public_url": "https://localhost:1",
                 "tls": {"cert_file": cert, "key_file": key},
             },
             "database": {"url": "postgres://nobody@127.0.0.1:1/none"},
-            "keys_file": folder.file("keys", &super::support::config::deployment_key()),
+            "keys_file": folder.file("keys", &config::deployment_key()),
+            "identity_providers": {"corporate": {
+                "issuer": "https://idp.example.com", "tenants": ["acme", "globex"],
+            }},
         });
+        config::merge(&mut yaml, &given);
         let file = folder.file("toolgate.yaml", &yaml.to_string());
-        let mut command = std::process::Command::new(super::support::config::TOOLGATE);
+        let mut command = std::process::Command::new(config::TOOLGATE);
         let outcome =
             super::support::process::Outcome::of(command.args(["serve", "--config"]).arg(file));
         assert_ne!(outcome.code, Some(0), "{outcome:?}");
