@@ -6,6 +6,7 @@
 //! task that outlives the caller's connection: a client that hangs up loses its
 //! answer, not its record.
 
+mod attempt;
 mod converse;
 mod events;
 mod exchange;
@@ -40,8 +41,9 @@ use crate::telemetry::{TraceContext, trace};
 use crate::tenancy::TenantContext;
 use crate::visibility::{self, Visible};
 
+pub use attempt::Attempt;
 pub use events::{CallEvent, EventSink, event_channel};
-pub use record::{Attempt, Ending};
+pub use record::Ending;
 pub use refusal::Refusal;
 pub use rounds::{InputSettings, Owner, Rounds};
 

@@ -25,6 +25,7 @@ mod link;
 mod listen;
 mod message;
 mod modern;
+mod opening;
 mod patience;
 mod probe;
 mod profile;

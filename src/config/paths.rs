@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Config;
+use super::{ClientTls, Config, ListenerTls};
 
 impl Config {
     /// Makes every relative path start at `folder`.
@@ -31,9 +31,9 @@ impl Config {
         paths.extend(&mut self.redis.ca_file);
         paths.extend(&mut self.outgoing.ca_file);
         paths.extend(&mut self.telemetry.otlp_headers_file);
-        paths.extend(self.server.tls.iter_mut().flat_map(|tls| tls.paths_mut()));
+        paths.extend(self.server.tls.iter_mut().flat_map(ListenerTls::paths_mut));
         let admin = self.server.admin_tls.iter_mut();
-        paths.extend(admin.flat_map(|tls| tls.paths_mut()));
+        paths.extend(admin.flat_map(ListenerTls::paths_mut));
         for provider in self.identity_providers.values_mut() {
             paths.extend(&mut provider.jwks_file);
             let login = provider.login.as_mut();
@@ -46,7 +46,7 @@ impl Config {
         for upstream in self.upstreams.values_mut() {
             paths.extend(upstream.stdio.as_mut().and_then(|s| s.cwd.as_mut()));
             let tls = upstream.mcp.as_mut().and_then(|mcp| mcp.tls.as_mut());
-            paths.extend(tls.into_iter().flat_map(|tls| tls.paths_mut()));
+            paths.extend(tls.into_iter().flat_map(ClientTls::paths_mut));
             let header = upstream.credentials.header.as_mut();
             paths.extend(header.map(|header| &mut header.value_file));
         }

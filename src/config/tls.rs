@@ -51,10 +51,10 @@ impl ClientTls {
         }
         match (&self.cert_file, &self.key_file) {
             (Some(_), None) => {
-                check.key_fault("has a certificate without its key", "write `key_file` too")
+                check.key_fault("has a certificate without its key", "write `key_file` too");
             }
             (None, Some(_)) => {
-                check.key_fault("has a key without its certificate", "write `cert_file` too")
+                check.key_fault("has a key without its certificate", "write `cert_file` too");
             }
             _ => {}
         }

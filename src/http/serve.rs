@@ -99,7 +99,7 @@ async fn connection(
     match timeout(HANDSHAKE_PATIENCE, acceptor.accept(stream)).await {
         Ok(Ok(stream)) => requests(stream, peer, router, watcher).await,
         Ok(Err(error)) => {
-            tracing::debug!(%error, client.address = %peer, "A TLS handshake failed.")
+            tracing::debug!(%error, client.address = %peer, "A TLS handshake failed.");
         }
         Err(_) => tracing::debug!(client.address = %peer, "A TLS handshake took too long."),
     }

@@ -136,20 +136,12 @@ impl Handling {
     /// A call of it is over and answered like this.
     pub(super) fn called(&self, ending: &Ending, reply: &Reply, metrics: &Metrics) {
         self.span.note(field::OUTCOME, ending.outcome.as_str());
-        let error = match error_of(reply) {
-            Some(code) => self.failed(code),
-            None => {
-                // The conventions have one word for whatever a result tells of.
-                let error = match ending.outcome {
-                    CallOutcome::Ok => "",
-                    CallOutcome::Cancelled => "cancelled",
-                    _ => "tool_error",
-                };
-                if !error.is_empty() {
-                    self.span.fail(error);
-                }
-                error
-            }
+        let error = match ending.outcome {
+            _ if reply.is_error() => self.failed(reply),
+            CallOutcome::Ok => "",
+            CallOutcome::Cancelled => self.failed_as("cancelled"),
+            // The conventions have one word for whatever a result tells of.
+            _ => self.failed_as("tool_error"),
         };
         match &ending.tool {
             Some(tool) if self.is_first() => {
@@ -171,14 +163,25 @@ impl Handling {
 
     /// The same of a single reply.
     pub(super) fn replied(&self, reply: &Reply, metrics: &Metrics) {
-        let error = error_of(reply).map_or("", |code| self.failed(code));
+        let error = if reply.is_error() {
+            self.failed(reply)
+        } else {
+            ""
+        };
         self.measure(metrics, error);
     }
 
-    fn failed(&self, code: Option<i64>) -> &'static str {
+    fn failed_as(&self, word: &'static str) -> &'static str {
+        self.span.fail(word);
+        word
+    }
+
+    /// The word for a reply that tells of an error: the code, where it has one.
+    fn failed(&self, reply: &Reply) -> &'static str {
+        let error = reply.body.as_ref().and_then(|body| body.get("error"));
+        let code = error.and_then(|error| error.get("code")?.integer());
         let Some(code) = code else {
-            self.span.fail("_OTHER");
-            return "_OTHER";
+            return self.failed_as("_OTHER");
         };
         if self.span.records() {
             self.span.note(field::RPC_STATUS, code.to_string());
@@ -211,14 +214,6 @@ pub(super) fn kept_open(handling: Arc<Handling>, answer: Answer) -> Answer {
         }
         answer => answer,
     }
-}
-
-/// The code of a reply that tells of an error; the inner `None` where it has none.
-fn error_of(reply: &Reply) -> Option<Option<i64>> {
-    reply.is_error().then(|| {
-        let error = reply.body.as_ref()?.get("error")?;
-        error.get("code")?.integer()
-    })
 }
 
 fn shown(id: &RequestId) -> String {

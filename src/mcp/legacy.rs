@@ -356,33 +356,23 @@ async fn taken_up(
 
 /// Ends the session: 204, and 404 on every replica afterwards.
 pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
-    match session(server, &inbound).await {
-        Ok(session) => match server
-            .sessions
-            .end(inbound.context.tenant_id(), &session)
-            .await
-        {
-            Ok(()) => {
-                server.listeners.close(session.id);
-                server.journals.close(session.id);
-                server
-                    .relay
-                    .broadcast(&relay::session_ended(session.id))
-                    .await;
-                let lasted = server.sessions.lasted(&session);
-                let metrics = &server.pipeline.metrics;
-                metrics.session_ended(session.version.as_str(), lasted);
-                Reply::empty(204).into()
-            }
-            Err(_) => answers::unavailable(
-                None,
-                "The session could not be ended. Retry shortly.",
-                Some(std::time::Duration::from_secs(2)),
-            )
-            .into(),
-        },
-        Err(reply) => reply.into(),
+    let session = match session(server, &inbound).await {
+        Ok(session) => session,
+        Err(reply) => return reply.into(),
+    };
+    let tenant = inbound.context.tenant_id();
+    if server.sessions.end(tenant, &session).await.is_err() {
+        let words = "The session could not be ended. Retry shortly.";
+        let retry = Some(std::time::Duration::from_secs(2));
+        return answers::unavailable(None, words, retry).into();
     }
+    server.listeners.close(session.id);
+    server.journals.close(session.id);
+    let ended = relay::session_ended(session.id);
+    server.relay.broadcast(&ended).await;
+    let (version, lasted) = (session.version.as_str(), server.sessions.lasted(&session));
+    server.pipeline.metrics.session_ended(version, lasted);
+    Reply::empty(204).into()
 }
 
 /// A refusal that was made before the id was known, with the id.

@@ -1,10 +1,8 @@
 //! What the audit will say of a call, filled in as the steps go.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::audit::{ArgumentsRecord, Auditor, CallFacts, Finish, Outcome};
@@ -12,40 +10,17 @@ use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
-use crate::protocol::{Era, Json, Method, Version};
+use crate::protocol::{Json, Method};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
 use crate::telemetry::metrics::{CallOutcome, Metrics, ToolMetrics};
 use crate::tenancy::{TenantContext, TenantRules};
-use crate::upstream::CallerKey;
 use crate::visibility::Visible;
 
+use super::attempt::Attempt;
 use super::{Call, Refusal};
 
 /// Bytes of an unresolved tool name that are kept (design: Audit).
 const NAME_KEPT: usize = 128;
-
-/// What is known of a request before anybody looked at what it asks for.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// The caller's address, as a trusted proxy gives it.
-    pub address: Option<IpAddr>,
-    /// The era that the request is of.
-    pub era: Era,
-    /// The revision that the request is of.
-    pub version: Version,
-    /// The client's own word for itself, unverified.
-    pub client_info: Option<String>,
-    /// Digest of the configuration that was in force.
-    pub config_digest: [u8; 32],
-    /// Keys upstream sessions.
-    pub caller: CallerKey,
-    /// Bytes of the request's body.
-    pub request_bytes: usize,
-    /// The request's body, where it could not be read: its digest is kept.
-    pub unread: Option<Bytes>,
-    /// The trace that the request belongs to (W3C Trace Context §3.2.2.3).
-    pub trace_id: Option<[u8; 16]>,
-}
 
 /// The record of one call.
 pub(super) struct Record {

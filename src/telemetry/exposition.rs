@@ -94,7 +94,7 @@ struct Sample {
     exemplar: Option<(Vec<(String, String)>, String)>,
 }
 
-/// Reads an exposition of our own making (OpenMetrics 1.0).
+/// Reads an exposition of our own making (`OpenMetrics` 1.0).
 fn families(text: &str) -> Vec<Family> {
     let mut all: Vec<Family> = Vec::new();
     for line in text.lines() {
@@ -300,7 +300,7 @@ fn attributes(base: &str, labels: &[(String, String)]) -> Vec<KeyValue> {
         all.push(text(known.map_or(name.as_str(), |(_, key)| key), value));
         match name.as_str() {
             "error_type" if value.parse::<i64>().is_ok() => {
-                all.push(text(field::RPC_STATUS, value))
+                all.push(text(field::RPC_STATUS, value));
             }
             "method" if value == "tools/call" => {
                 all.push(text(field::OPERATION, field::EXECUTE_TOOL));

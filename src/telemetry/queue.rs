@@ -174,7 +174,7 @@ mod tests {
         let mut size = async || batches.next().await.map(|batch| batch.len());
         assert_eq!(size().await, Some(BATCH));
         assert_eq!(size().await, Some(10), "after a while");
-        for number in 0..BATCH + 1 {
+        for number in 0..=BATCH {
             queue.push(number);
         }
         closing.cancel();

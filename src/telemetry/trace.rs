@@ -222,9 +222,10 @@ pub(super) struct RequestId(pub(super) Arc<str>);
 
 /// Runs the handling of an HTTP request, so that what is said of it can name it.
 pub fn of_request<F: Future>(id: &str, work: F) -> impl Future<Output = F::Output> + use<F> {
-    let context = match exported() {
-        true => Context::current_with_value(RequestId(id.into())),
-        false => Context::current(),
+    let context = if exported() {
+        Context::current_with_value(RequestId(id.into()))
+    } else {
+        Context::current()
     };
     work.with_context(context)
 }

@@ -5,13 +5,14 @@
 //! dropped here, where the HTTP kind would wait.
 
 mod waiting;
+mod writing;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -19,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::waiting::Outcome;
 use self::waiting::{Waiter, Waiting, id_of_cut};
+use self::writing::write;
 use super::asking::{self, Taken};
 use super::hearing::{Changes, Ear, Line, Said, outcome};
 use super::leg::Legs;
@@ -383,26 +385,6 @@ impl Drop for Flight<'_> {
             let connection = Arc::clone(self.connection);
             runtime.spawn(async move { connection.tell(body).await });
         }
-    }
-}
-
-async fn write<W: AsyncWrite + Unpin>(
-    mut input: W,
-    mut letters: mpsc::Receiver<Bytes>,
-    over: CancellationToken,
-) {
-    let writing = async {
-        while let Some(letter) = letters.recv().await {
-            input.write_all(&letter).await?;
-            input.write_all(b"\n").await?;
-            input.flush().await?;
-        }
-        std::io::Result::Ok(())
-    };
-    // A server that does not read any more is seen by its output's end.
-    tokio::select! {
-        () = over.cancelled() => {}
-        _ = writing => {}
     }
 }
 

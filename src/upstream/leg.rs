@@ -208,8 +208,8 @@ impl Drop for Leg<'_> {
 /// A session's id in a form that is no key to it.
 fn digest_of(session: &str) -> String {
     let hash = digest(&SHA256, session.as_bytes());
-    let head = hash.as_ref().iter().take(8);
-    head.map(|byte| format!("{byte:02x}")).collect()
+    let head = hash.as_ref().first_chunk().copied().unwrap_or_default();
+    format!("{:016x}", u64::from_be_bytes(head))
 }
 
 /// Whether a result tells of an error of the tool's. Looked for in the text first:

@@ -10,11 +10,13 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::header::add_trace;
 use super::hearing::{Ear, Heard, Line, hear};
 use super::http::{Http, Miss};
-use super::link::{Answer, Reading, Refusal, add_trace};
+use super::link::{Answer, Reading, Refusal};
+use super::opening::open;
 use super::profile::{Profile, is_modern_error};
-use super::session::{Flight, Resumption, Session, open};
+use super::session::{Flight, Resumption, Session};
 use super::sessions::{Lease, SessionKey};
 use super::{CallerKey, UpstreamError, UpstreamRequest, listen, message};
 use crate::protocol::{Era, Json, LogLevel, UpstreamEvent};

@@ -17,7 +17,6 @@ use crate::clock::SharedClock;
 use crate::outgoing::{HttpAnswer, HttpClient, OutgoingFault, Target};
 use crate::protocol::json::Kind;
 use crate::protocol::{Json, JsonLimits, Message, Untrusted};
-use crate::telemetry::TraceContext;
 
 /// Most bytes that are read of the body of a refusal.
 const REFUSAL: usize = 64 << 10;
@@ -82,8 +81,6 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
-const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
-const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The headers of every message.
@@ -112,16 +109,6 @@ pub(super) fn header_of(credential: &Credential) -> Option<(HeaderName, HeaderVa
 pub(super) fn add(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
-    }
-}
-
-/// Adds the place in a trace that a message is at.
-pub(super) fn add_trace(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
-    if let Some(trace) = trace {
-        add(headers, TRACE_PARENT, trace.parent());
-        if let Some(state) = trace.state() {
-            add(headers, TRACE_STATE, state);
-        }
     }
 }
 

@@ -3,12 +3,10 @@
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::header::encode_header_value;
+use super::header::{add_trace, encode_header_value};
 use super::hearing::{Ear, Heard, Line, hear};
 use super::http::{Http, Miss};
-use super::link::{
-    Answer, METHOD, NAME, PROTOCOL_VERSION, Reading, Refusal, add, add_trace, base_headers,
-};
+use super::link::{Answer, METHOD, NAME, PROTOCOL_VERSION, Reading, Refusal, add, base_headers};
 use super::{Credential, UpstreamError, UpstreamRequest, message};
 use crate::protocol::{Era, Json, Version, codes};
 use crate::telemetry::TraceContext;

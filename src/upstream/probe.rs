@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use super::header::add_trace;
 use super::hearing::read;
 use super::http::Http;
-use super::link::{Answer, Reading, Refusal, add_trace};
+use super::link::{Answer, Reading, Refusal};
 use super::profile::{Profile, Verdict, is_modern_error};
 use super::sessions::SessionKey;
-use super::{UpstreamError, UpstreamRequest, message, modern, session};
+use super::{UpstreamError, UpstreamRequest, message, modern, opening};
 use crate::protocol::{Json, Message};
 use crate::telemetry::TraceContext;
 
@@ -33,7 +34,7 @@ pub(super) async fn probe(
     {
         return Ok(profile);
     }
-    let session = session::open(http, request).await?;
+    let session = opening::open(http, request).await?;
     let profile = session.profile().clone();
     if !profile.sessionless {
         let key = SessionKey::of(request);

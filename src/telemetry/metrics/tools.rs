@@ -66,12 +66,14 @@ impl CallOutcome {
     }
 }
 
+type OfUpstream = HashMap<Arc<str>, Arc<ToolMetrics>>;
+
 #[derive(Debug)]
 pub(super) struct Tools {
     families: Families,
     unresolved: Arc<ToolMetrics>,
     names: Bounded,
-    tools: RwLock<HashMap<UpstreamId, HashMap<Arc<str>, Arc<ToolMetrics>>>>,
+    known: RwLock<HashMap<UpstreamId, OfUpstream>>,
 }
 
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ impl Tools {
             unresolved: ToolMetrics::new(families.clone(), "".into(), OTHER.into()).into(),
             families,
             names: Bounded::default(),
-            tools: RwLock::default(),
+            known: RwLock::default(),
         }
     }
 
@@ -111,12 +113,12 @@ impl Tools {
     pub(super) fn tool(&self, upstream: &UpstreamId, tool: &ToolName) -> Arc<ToolMetrics> {
         let label = self.names.label(tool.as_str());
         {
-            let tools = self.tools.read().unwrap_or_else(PoisonError::into_inner);
+            let tools = self.known.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(known) = tools.get(upstream).and_then(|of| of.get(&label)) {
                 return Arc::clone(known);
             }
         }
-        let mut tools = self.tools.write().unwrap_or_else(PoisonError::into_inner);
+        let mut tools = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let of_upstream = tools.entry(upstream.clone()).or_default();
         let metrics = of_upstream.entry(Arc::clone(&label)).or_insert_with(|| {
             let upstream = upstream.as_str().into();

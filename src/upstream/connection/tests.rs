@@ -1,6 +1,6 @@
 //! A scripted server on the other end of in-memory streams.
 
-use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, Lines as TokioLines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines as TokioLines};
 
 use tokio::time::Instant;
 
