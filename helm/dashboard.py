@@ -14,6 +14,7 @@ def target(expr, legend, instant=False):
         "datasource": {"type": "prometheus", "uid": "${datasource}"},
         "expr": expr.replace("$sel", JOB),
         "legendFormat": legend,
+        "exemplar": "_bucket{" in expr and not instant,
         "refId": chr(65 + next(refs)),
         "instant": instant,
         "range": not instant,
@@ -47,8 +48,11 @@ def panel(kind, title, description, unit, *exprs, width=8, height=8, stack=False
     }
 
 
-def p(quantile, metric, by):
-    return f"histogram_quantile({quantile}, sum by (le{',' + by if by else ''}) (rate({metric}_bucket{{$sel}}[$__rate_interval])))"
+def p(quantile, metric, by, only=""):
+    return f"histogram_quantile({quantile}, sum by (le{',' + by if by else ''}) (rate({metric}_bucket{{$sel{only}}}[$__rate_interval])))"
+
+
+CALLS = ',method="tools/call"'
 
 
 ROWS = [
@@ -57,18 +61,26 @@ ROWS = [
         panel("stat", "Answered well", "Share of calls that ended `ok`. Tools that report an error count against it.", "percentunit",
               ('sum(rate(toolgate_calls_total{$sel,outcome="ok"}[$__rate_interval])) / sum(rate(toolgate_calls_total{$sel}[$__rate_interval]))', ""),
               width=4, height=4, steps=[(None, "red"), (0.95, "orange"), (0.99, "green")]),
-        panel("stat", "Median", "Of a call, the upstream's time included.", "s", (p(0.5, "mcp_server_operation_duration_seconds", ""), ""), width=4, height=4),
-        panel("stat", "99th percentile", "Of a call, the upstream's time included.", "s", (p(0.99, "mcp_server_operation_duration_seconds", ""), ""), width=4, height=4),
+        panel("stat", "Median", "Of a call, the upstream's time included.", "s", (p(0.5, "mcp_server_operation_duration_seconds", "", CALLS), ""), width=4, height=4),
+        panel("stat", "99th percentile", "Of a call, the upstream's time included.", "s", (p(0.99, "mcp_server_operation_duration_seconds", "", CALLS), ""), width=4, height=4),
         panel("stat", "Calls in flight", "Over all replicas.", "short", ("sum(toolgate_inflight_calls{$sel})", ""), width=4, height=4),
         panel("stat", "Open streams", "Over all replicas.", "short", ("sum(toolgate_open_streams{$sel})", ""), width=4, height=4),
         panel("timeseries", "Calls by outcome", "The words are those of the audit.", "reqps", ("sum by (outcome) (rate(toolgate_calls_total{$sel}[$__rate_interval]))", "{{outcome}}"), stack=True),
-        panel("timeseries", "Duration by upstream, 99th percentile", "", "s", (p(0.99, "mcp_server_operation_duration_seconds", "upstream"), "{{upstream}}")),
+        panel("timeseries", "Duration by upstream, 99th percentile", "Of a call. Points lead to traces, where these are sampled.", "s", (p(0.99, "mcp_server_operation_duration_seconds", "upstream", CALLS), "{{upstream}}")),
         panel("timeseries", "Refused", "Before anything was dispatched.", "reqps", ("sum by (reason) (rate(toolgate_refusals_total{$sel}[$__rate_interval]))", "{{reason}}"), stack=True),
     ]),
     ("Tools and upstreams", [
         panel("timeseries", "Upstreams that answer", "1: it does.", "short", ("min by (upstream) (toolgate_upstream_up{$sel})", "{{upstream}}")),
         panel("timeseries", "Busiest tools", "The first 500 exposed names have series of their own.", "reqps", ("topk(10, sum by (tool) (rate(toolgate_calls_total{$sel}[$__rate_interval])))", "{{tool}}")),
         panel("timeseries", "Failing tools", "Errors of upstreams and time-outs.", "reqps", ('topk(10, sum by (tool) (rate(toolgate_calls_total{$sel,outcome=~"upstream_error|timeout"}[$__rate_interval])))', "{{tool}}")),
+    ]),
+    ("Messages", [
+        panel("timeseries", "From clients", "Requests and notifications by method.", "reqps", ("sum by (method) (rate(mcp_server_operation_duration_seconds_count{$sel}[$__rate_interval]))", "{{method}}"), stack=True),
+        panel("timeseries", "Errors told to clients", "`tool_error`, or the code of the JSON-RPC error.", "reqps", ('sum by (error_type) (rate(mcp_server_operation_duration_seconds_count{$sel,error_type!=""}[$__rate_interval]))', "{{error_type}}"), stack=True),
+        panel("timeseries", "To upstreams, 99th percentile", "What an upstream itself takes; the rest of a call is Toolgate's.", "s", (p(0.99, "mcp_client_operation_duration_seconds", "upstream"), "{{upstream}}")),
+        panel("timeseries", "Errors of upstreams", "By kind.", "reqps", ('sum by (upstream, error_type) (rate(mcp_client_operation_duration_seconds_count{$sel,error_type!=""}[$__rate_interval]))', "{{upstream}} {{error_type}}"), stack=True),
+        panel("timeseries", "Calls by tenant", "Where `telemetry.tenant_metrics` is on.", "reqps", ("sum by (tenant) (rate(toolgate_tenant_calls_total{$sel}[$__rate_interval]))", "{{tenant}}"), stack=True),
+        panel("timeseries", "Telemetry lost", "Spans, log records and exports that did not reach the collector.", "short", ("sum by (signal, reason) (increase(toolgate_telemetry_lost_total{$sel}[$__rate_interval]))", "{{signal}} {{reason}}")),
     ]),
     ("Security", [
         panel("timeseries", "Refused tokens", "By reason.", "reqps", ("sum by (reason) (rate(toolgate_authentication_failures_total{$sel}[$__rate_interval]))", "{{reason}}"), stack=True),

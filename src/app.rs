@@ -7,6 +7,7 @@ mod authorize;
 mod background;
 mod database;
 mod explain;
+mod exports;
 mod health;
 mod replicas;
 mod rewrap;
@@ -26,9 +27,9 @@ use tokio_util::task::TaskTracker;
 use crate::audit::{Act, ActKind, AuditSettings, Auditor};
 use crate::catalog::Catalog;
 use crate::clock::{SharedClock, SystemClock, new_replica_id};
-use crate::config::{Config, Loaded};
+use crate::config::{Config, ListenerTls, Loaded};
 use crate::dispatch::Dispatcher;
-use crate::http::{self, Edge, Listening, Snapshot};
+use crate::http::{self, Edge, Listening, Snapshot, Tls};
 use crate::identity::OwnTokens;
 use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
@@ -42,7 +43,7 @@ use crate::sanitize::Sanitizer;
 use crate::seal::{Keys, Label};
 use crate::secret::Secret;
 use crate::store::Store;
-use crate::telemetry::{self, metrics::Metrics};
+use crate::telemetry::{Telemetry, metrics::Metrics};
 
 pub(crate) use audit_command::{auditor, operator, record, upkeep};
 pub(crate) use authorize::Authorization;
@@ -95,34 +96,38 @@ pub(crate) struct App {
 /// # Errors
 /// When something that no retry mends is missing at the start: a port, a key, a schema that is too new.
 pub async fn run(loaded: Loaded, announce: impl FnOnce(&Listeners)) -> anyhow::Result<()> {
-    let telemetry = &loaded.config.telemetry;
-    telemetry::init(
-        &telemetry.log_filter,
-        telemetry.log_format == crate::config::LogFormat::Json,
-    )?;
+    let mut telemetry = exports::init(&loaded.config.telemetry)?;
     for warning in &loaded.warnings {
         tracing::warn!(warning = %warning, "The configuration has something odd.");
     }
     let database = Database::open(&loaded.config).await?;
-    let outcome = serve(loaded, &database, announce).await;
+    let outcome = serve(loaded, &database, &mut telemetry, announce).await;
     database.close().await;
+    telemetry.close().await;
     outcome
 }
 
 async fn serve(
     loaded: Loaded,
     database: &Database,
+    telemetry: &mut Telemetry,
     announce: impl FnOnce(&Listeners),
 ) -> anyhow::Result<()> {
     // From here on a signal is an orderly end, also in the middle of the start.
     let mut signals = Signals::listen()?;
     let server = loaded.config.server.clone();
-    let (public, admin) = (bind(server.listen).await?, bind(server.admin_listen).await?);
+    let public = bind("server.tls", server.listen, server.tls.as_ref()).await?;
+    let admin = bind(
+        "server.admin_tls",
+        server.admin_listen,
+        server.admin_tls.as_ref(),
+    )
+    .await?;
     let listening = Listeners {
         public: public.address,
         admin: admin.address,
     };
-    let app = Arc::new(App::build(loaded, database, listening.public)?);
+    let app = Arc::new(App::build(loaded, database, listening.public, telemetry)?);
     let met = database.accept_schema(&app.store).await?;
     app.schema_met.store(met, Ordering::Relaxed);
     let running = Running::start(&app, public, admin);
@@ -203,8 +208,13 @@ impl Running {
     }
 }
 
-async fn bind(address: SocketAddr) -> anyhow::Result<Listening> {
-    Listening::bind(address)
+async fn bind(
+    key: &'static str,
+    address: SocketAddr,
+    tls: Option<&ListenerTls>,
+) -> anyhow::Result<Listening> {
+    let tls = tls.map(Tls::load).transpose().context(key)?;
+    Listening::bind(address, tls)
         .await
         .with_context(|| format!("cannot listen on {address}"))
 }
@@ -214,14 +224,20 @@ impl App {
         clippy::too_many_lines,
         reason = "the parts, each made once and handed on"
     )]
-    fn build(loaded: Loaded, database: &Database, public: SocketAddr) -> anyhow::Result<Self> {
+    fn build(
+        loaded: Loaded,
+        database: &Database,
+        public: SocketAddr,
+        telemetry: &mut Telemetry,
+    ) -> anyhow::Result<Self> {
         let clock: SharedClock = Arc::new(SystemClock);
         let config = &loaded.config;
         let id = new_replica_id(&*clock);
         let keys = keys(config)?;
         let store = database.connect(config)?;
-        let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
+        let metrics = exports::metrics(config, &*clock, telemetry);
         let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
+        exports::begin(telemetry, config, id, &outgoing, &metrics);
         let sanitizer = Arc::new(Sanitizer::new());
         let auditor = Arc::new(spawn_auditor(&store, &clock, id, &metrics, &keys));
         let own_tokens = Arc::new(own_tokens(&store, &keys, &clock));
@@ -282,14 +298,7 @@ impl App {
     /// Reads what the upstreams offer; then traffic may come.
     async fn begin(&self) -> anyhow::Result<()> {
         let snapshot = self.current.load_full();
-        snapshot::fill(
-            &self.catalog,
-            &snapshot.config,
-            &self.outgoing,
-            &snapshot.credentials,
-            &self.clock,
-        )
-        .await?;
+        self.fill(&snapshot.config, &snapshot.credentials).await?;
         self.lifecycle.started();
         Ok(())
     }

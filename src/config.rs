@@ -21,6 +21,7 @@ mod shared_limits;
 mod streams;
 mod telemetry;
 mod tenants;
+mod tls;
 mod tools;
 mod upstreams;
 mod users;
@@ -73,8 +74,9 @@ pub use secret_file::{SecretFileFault, read_secret_file};
 pub use server::Server;
 pub use shared_limits::{Redis, WhenAway};
 pub use streams::Streams;
-pub use telemetry::{LogFormat, Telemetry};
+pub use telemetry::{LogFormat, Signal, Telemetry};
 pub use tenants::{RoleRules, Tenant};
+pub use tls::{ClientTls, ListenerTls};
 pub use tools::{Pattern, Rule, RuleSet, ToolRule};
 pub use upstreams::{
     Breaker, Credentials, DefinitionPolicy, HeaderCredential, McpUpstream, StdioUpstream, Timeouts,
@@ -126,6 +128,6 @@ pub struct Config {
     pub upstreams: IndexMap<UpstreamId, Upstream>,
     /// Every connection that Toolgate makes.
     pub outgoing: Outgoing,
-    /// Logs.
+    /// Logs, and what is exported.
     pub telemetry: Telemetry,
 }

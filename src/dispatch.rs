@@ -18,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::credentials::{CredentialFault, Credentials};
 use crate::ids::{TenantId, UpstreamId};
 use crate::protocol::{ClientCapabilities, Json, LogLevel, Untrusted, codes};
+use crate::telemetry::TraceContext;
 use crate::upstream::{CallerKey, EventSender, Upstream, UpstreamError, UpstreamRequest};
 
 use breaker::{Breaker, Sign};
@@ -40,8 +41,8 @@ pub struct Origin {
     pub progress: bool,
     /// The least severe log message that the caller wants.
     pub log_level: Option<LogLevel>,
-    /// `traceparent` for the upstream.
-    pub trace: Option<String>,
+    /// The place in a trace that the call is at.
+    pub trace: Option<TraceContext>,
     /// What the caller can do for the upstream while it works.
     pub capabilities: ClientCapabilities,
     /// Whether the caller has no session of its own, so that what belongs to a

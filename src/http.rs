@@ -18,6 +18,7 @@ mod revoked;
 mod router;
 mod serve;
 mod sse;
+mod tls;
 mod unread;
 
 use std::sync::Arc;
@@ -40,6 +41,7 @@ pub use base::Base;
 pub use edge::EdgeLimiter;
 pub use router::{Access, ROUTES, Route, public_router};
 pub use serve::{Listening, serve};
+pub use tls::{Tls, TlsFault};
 
 /// Everything that follows from one configuration. A request keeps the one that
 /// it began under.

@@ -9,6 +9,7 @@ mod call;
 mod capabilities;
 mod cursor;
 mod era;
+mod handling;
 mod inflight;
 mod journal;
 mod legacy;
@@ -47,6 +48,7 @@ use crate::oauth::continuations::Visitor;
 use crate::pipeline::Pipeline;
 use crate::protocol::Json;
 use crate::seal::Sealer;
+use crate::telemetry::TraceContext;
 use crate::tenancy::TenantContext;
 
 pub use answers::{Reply, unavailable};
@@ -80,6 +82,8 @@ pub struct Inbound {
     pub address: Option<IpAddr>,
     /// The headers that MCP gives a meaning.
     pub headers: McpHeaders,
+    /// The place in a trace that the connection names; then the message's own.
+    pub trace: Option<TraceContext>,
     /// Whom a link of ours is for, where the caller is a person who can sign in here.
     pub visitor: Option<Visitor>,
     /// Which media types the caller takes.
@@ -103,6 +107,7 @@ impl Inbound {
             config_digest: self.config_digest,
             address: self.address,
             headers: self.headers.clone(),
+            trace: self.trace.clone(),
             visitor: self.visitor.clone(),
             accept: self.accept,
             epoch: self.epoch.clone(),
@@ -124,8 +129,6 @@ pub struct McpHeaders {
     pub session: Option<String>,
     /// `Mcp-Param-*`: the name behind the prefix in lower case, and the value.
     pub params: Vec<(String, String)>,
-    /// `traceparent`
-    pub traceparent: Option<String>,
     /// `Last-Event-ID`
     pub last_event_id: Option<String>,
 }

@@ -6,6 +6,7 @@
 //! task that outlives the caller's connection: a client that hangs up loses its
 //! answer, not its record.
 
+mod attempt;
 mod converse;
 mod events;
 mod exchange;
@@ -35,11 +36,14 @@ use crate::oauth::continuations::{Continuations, Visitor};
 use crate::protocol::{ClientCapabilities, Json, Method, RequestMeta};
 use crate::sanitize::{CleanResult, Sanitizer};
 use crate::telemetry::metrics::Metrics;
+use crate::telemetry::names::{field, span};
+use crate::telemetry::{TraceContext, trace};
 use crate::tenancy::TenantContext;
 use crate::visibility::{self, Visible};
 
+pub use attempt::Attempt;
 pub use events::{CallEvent, EventSink, event_channel};
-pub use record::Attempt;
+pub use record::Ending;
 pub use refusal::Refusal;
 pub use rounds::{InputSettings, Owner, Rounds};
 
@@ -115,6 +119,8 @@ pub struct Call {
     pub visitor: Option<Visitor>,
     /// What the record says of the request itself.
     pub attempt: Attempt,
+    /// Its place in a trace.
+    pub trace: Option<TraceContext>,
     /// The configuration's credentials for upstreams.
     pub credentials: Arc<Credentials>,
     /// Where progress, log messages and questions go.
@@ -143,6 +149,14 @@ pub enum Answered {
     Unrecorded(Refusal),
 }
 
+/// A call that is over.
+pub struct Done {
+    /// What may be told.
+    pub answered: Answered,
+    /// How it ended, for whoever times it.
+    pub ending: Ending,
+}
+
 impl Answered {
     /// The clean result, or why there is none.
     pub fn outcome(&self) -> Result<&CleanResult, &Refusal> {
@@ -155,7 +169,7 @@ impl Answered {
 
 impl Pipeline {
     /// Runs one call to its end. Always answers, always records, or says that it could not.
-    pub async fn call(&self, call: Call) -> Answered {
+    pub async fn call(&self, call: Call) -> Done {
         let _running = self.metrics.inflight_call();
         let mut record = Record::open(&call, &*self.clock);
         let answered = match self.steps(&call, &mut record).await {
@@ -173,8 +187,9 @@ impl Pipeline {
                 }
             }
         };
-        record.observe(&self.metrics, answered.outcome());
-        answered
+        trace::note(field::CALL, || record.call_id().to_string());
+        let ending = record.observe(&self.metrics, answered.outcome());
+        Done { answered, ending }
     }
 
     /// Records a request that never became a call: malformed, or not readable at
@@ -232,10 +247,9 @@ impl Pipeline {
         if !record.is_kept() {
             return Ok(Auditor::waive(record.facts()));
         }
-        self.auditor
-            .start(record.facts(), record.durability())
-            .await
-            .map_err(Refusal::AuditUnavailable)
+        let started = self.auditor.start(record.facts(), record.durability());
+        let started = trace::stepping(span::AUDIT_STARTED, started).await;
+        started.map_err(Refusal::AuditUnavailable)
     }
 
     /// Everything that can refuse before anything is dispatched.
@@ -245,7 +259,8 @@ impl Pipeline {
             Method::GetTask => Cost::Browse,
             _ => Cost::Call,
         };
-        let admission = self.limits.admit(&call.context, cost).await?;
+        let admitting = self.limits.admit(&call.context, cost);
+        let admission = trace::stepping(span::LIMITS, admitting).await?;
         match call.ask.method {
             Method::CallTool => self.admitted_tool(call, admission, record).await,
             method if method.is_of_tasks() => self.admitted_task(call, admission, record),
@@ -261,24 +276,34 @@ impl Pipeline {
     ) -> Result<Ready, Refusal> {
         let context = &call.context;
         let view = self.catalog.view(context.tenant_id());
-        let tool = seen(context, &view, &call.ask.name)?;
-        record.name_tool(&tool);
-        let missing = visibility::missing_scopes(context, &tool);
-        if !missing.is_empty() {
-            return Err(Refusal::MissingScopes {
-                needed: tool.rule.scopes.clone(),
-                held: context.principal().scopes().iter().cloned().collect(),
-            });
-        }
+        let tool = trace::step(span::VISIBILITY, || {
+            let tool = seen(context, &view, &call.ask.name)?;
+            record.name_tool(&tool);
+            let missing = visibility::missing_scopes(context, &tool);
+            if !missing.is_empty() {
+                return Err(Refusal::MissingScopes {
+                    needed: tool.rule.scopes.clone(),
+                    held: context.principal().scopes().iter().cloned().collect(),
+                });
+            }
+            Ok(tool)
+        });
+        Self::name_in_trace(record);
+        let tool = tool?;
         let admission = match &tool.rule.class {
-            Some(class) => admission.merge(self.limits.admit_tool(context, class).await?),
+            Some(class) => {
+                let admitting = self.limits.admit_tool(context, class);
+                admission.merge(trace::stepping(span::LIMITS, admitting).await?)
+            }
             None => admission,
         };
         let arguments = call.ask.param("arguments");
-        if let Some(headers) = &call.param_headers {
-            arguments::check_headers(&tool, arguments.as_ref(), headers)?;
-        }
-        let valid: ValidCall = arguments::check(&tool, arguments)?;
+        let valid: ValidCall = trace::step(span::ARGUMENTS, || {
+            if let Some(headers) = &call.param_headers {
+                arguments::check_headers(&tool, arguments.as_ref(), headers)?;
+            }
+            Ok::<_, Refusal>(arguments::check(&tool, arguments)?)
+        })?;
         record.keep_arguments(
             valid.arguments(),
             &self.sanitizer,
@@ -290,6 +315,15 @@ impl Pipeline {
             tool: Some(tool),
             _admission: admission,
         })
+    }
+
+    /// Says in the trace which tool it is about, now that this is known.
+    fn name_in_trace(record: &Record) {
+        if let Some((upstream, tool)) = record.tool() {
+            trace::note(field::UPSTREAM, || upstream.to_string());
+            trace::note(field::TOOL, || tool.to_string());
+            trace::rename(|| format!("{} {tool}", Method::CallTool.as_str()));
+        }
     }
 
     /// Lets the upstream work, or go on, until it has answered or asks its caller.
@@ -314,7 +348,8 @@ impl Pipeline {
         record: &Record,
         cleaned: Result<CleanResult, Refusal>,
     ) -> Answered {
-        match self.auditor.finish(recorded, record.finish(&cleaned)).await {
+        let finishing = self.auditor.finish(recorded, record.finish(&cleaned));
+        match trace::stepping(span::AUDIT_FINISHED, finishing).await {
             Ok(receipt) => Answered::Recorded {
                 outcome: cleaned,
                 receipt,
@@ -340,7 +375,8 @@ impl Pipeline {
             reason: Some(refusal.reason()),
             ..record.empty_finish()
         };
-        match self.auditor.refuse(record.facts(), finish).await {
+        let refusing = self.auditor.refuse(record.facts(), finish);
+        match trace::stepping(span::AUDIT_FINISHED, refusing).await {
             Ok(receipt) => (refusal, Some(receipt)),
             Err(fault) => (Refusal::AuditUnavailable(fault), None),
         }

@@ -18,12 +18,14 @@ mod hearing;
 mod http;
 #[cfg(test)]
 mod http_tests;
+mod leg;
 mod legacy;
 mod lines;
 mod link;
 mod listen;
 mod message;
 mod modern;
+mod opening;
 mod patience;
 mod probe;
 mod profile;
@@ -57,8 +59,9 @@ pub use stdio::StdioUpstream;
 use crate::clock::SharedClock;
 use crate::config::{self, UpstreamKind};
 use crate::ids::UpstreamId;
-use crate::outgoing::{Outgoing, OutgoingFault};
+use crate::outgoing::{Outgoing, OutgoingFault, OutgoingSetupFault};
 use crate::protocol::{Json, Untrusted, Version};
+use crate::telemetry::metrics::Metrics;
 
 /// A source of tools.
 pub trait Upstream: Send + Sync + 'static {
@@ -136,6 +139,14 @@ pub enum BuildFault {
         /// Why.
         fault: OutgoingFault,
     },
+    /// `mcp.tls` cannot be put to use.
+    #[error("upstream `{id}`: `mcp.tls`: {fault}")]
+    Tls {
+        /// The upstream.
+        id: UpstreamId,
+        /// Why.
+        fault: OutgoingSetupFault,
+    },
 }
 
 /// Makes an upstream of its configuration. Nothing is connected to or started
@@ -148,16 +159,18 @@ pub fn build(
     config: &config::Upstream,
     outgoing: &Outgoing,
     clock: &SharedClock,
+    metrics: &Arc<Metrics>,
 ) -> Result<Arc<dyn Upstream>, BuildFault> {
     match config.kind() {
         Some(UpstreamKind::Mcp(kind)) => {
-            let clock = Arc::clone(clock);
-            match HttpUpstream::new(id.clone(), kind, config, outgoing, clock) {
-                Ok(upstream) => Ok(Arc::new(upstream)),
-                Err(fault) => Err(BuildFault::Url { id, fault }),
-            }
+            let (clock, metrics) = (Arc::clone(clock), Arc::clone(metrics));
+            let upstream = HttpUpstream::new(id, kind, config, outgoing, clock, metrics)?;
+            Ok(Arc::new(upstream))
         }
-        Some(UpstreamKind::Stdio(kind)) => Ok(Arc::new(StdioUpstream::new(id, kind, config))),
+        Some(UpstreamKind::Stdio(kind)) => {
+            let metrics = Arc::clone(metrics);
+            Ok(Arc::new(StdioUpstream::new(id, kind, config, metrics)))
+        }
         None => Err(BuildFault::Kind { id }),
     }
 }

@@ -13,6 +13,7 @@ use crate::credentials::Credentials;
 use crate::ids::{Role, Scope, TenantId, UpstreamId};
 use crate::outgoing::Outgoing;
 use crate::sanitize::Sanitizer;
+use crate::telemetry::metrics::Metrics;
 use crate::tenancy::{Subject, Tenants};
 use crate::visibility::{self, Explanation};
 
@@ -63,6 +64,8 @@ async fn catalog(loaded: &Loaded) -> anyhow::Result<Arc<Catalog>> {
     let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
     let credentials = Credentials::new(&config.upstreams, Arc::clone(&clock))?;
     let catalog = Catalog::new(Arc::new(Sanitizer::new()));
-    snapshot::fill(&catalog, config, &outgoing, &Arc::new(credentials), &clock).await?;
+    let credentials = Arc::new(credentials);
+    let metrics = Arc::new(Metrics::new(clock.unix_seconds()));
+    snapshot::fill(&catalog, config, &outgoing, &credentials, &clock, &metrics).await?;
     Ok(catalog)
 }

@@ -15,6 +15,7 @@ use crate::identity::Identity;
 use crate::ids::UpstreamId;
 use crate::oauth;
 use crate::outgoing::Outgoing;
+use crate::telemetry::metrics::Metrics;
 use crate::tenancy::Tenants;
 use crate::upstream;
 
@@ -76,9 +77,10 @@ pub(super) async fn fill(
     outgoing: &Arc<Outgoing>,
     credentials: &Arc<Credentials>,
     clock: &SharedClock,
+    metrics: &Arc<Metrics>,
 ) -> anyhow::Result<()> {
     let build = |id: &UpstreamId, settings: &config::Upstream| {
-        upstream::build(id.clone(), settings, outgoing, clock)
+        upstream::build(id.clone(), settings, outgoing, clock, metrics)
             .with_context(|| format!("upstreams.{id}"))
     };
     catalog
@@ -87,6 +89,24 @@ pub(super) async fn fill(
 }
 
 impl App {
+    /// Puts the configured upstreams into the catalogue and reads what they offer.
+    pub(super) async fn fill(
+        &self,
+        config: &Config,
+        credentials: &Arc<Credentials>,
+    ) -> anyhow::Result<()> {
+        let (outgoing, metrics) = (&self.outgoing, &self.metrics);
+        fill(
+            &self.catalog,
+            config,
+            outgoing,
+            credentials,
+            &self.clock,
+            metrics,
+        )
+        .await
+    }
+
     /// Puts a changed configuration in the place of the running one.
     pub(super) async fn adopt(&self, loaded: &Loaded) -> anyhow::Result<()> {
         let running = self.current.load_full();
@@ -105,14 +125,7 @@ impl App {
                 "This part of the configuration changed; it takes effect at the next start."
             );
         }
-        fill(
-            &self.catalog,
-            &next.config,
-            &self.outgoing,
-            &next.credentials,
-            &self.clock,
-        )
-        .await?;
+        self.fill(&next.config, &next.credentials).await?;
         self.streams.reconfigure(next.config.streams);
         self.current.store(Arc::new(next));
         self.epoch.send_modify(|epoch| *epoch += 1);
@@ -127,6 +140,11 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         (
             "server.admin_listen",
             old.server.admin_listen != new.server.admin_listen,
+        ),
+        ("server.tls", old.server.tls != new.server.tls),
+        (
+            "server.admin_tls",
+            old.server.admin_tls != new.server.admin_tls,
         ),
         (
             "server.page_size",

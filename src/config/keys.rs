@@ -263,6 +263,10 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
         self.leaf(&visitor)
     }
 
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
+        self.leaf(&visitor)
+    }
+
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Stop> {
         self.leaf(&visitor)
     }
@@ -272,7 +276,7 @@ impl<'de> de::Deserializer<'de> for Probe<'_> {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i16 i32 i64 i128 u8 u16 u128 f32 f64 char bytes byte_buf unit unit_struct
+        i8 i16 i32 i64 i128 u8 u16 u128 f32 char bytes byte_buf unit unit_struct
         tuple tuple_struct identifier ignored_any
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::Config;
+use super::{ClientTls, Config, ListenerTls};
 
 impl Config {
     /// Makes every relative path start at `folder`.
@@ -30,6 +30,10 @@ impl Config {
         paths.extend(&mut self.redis.password_file);
         paths.extend(&mut self.redis.ca_file);
         paths.extend(&mut self.outgoing.ca_file);
+        paths.extend(&mut self.telemetry.otlp_headers_file);
+        paths.extend(self.server.tls.iter_mut().flat_map(ListenerTls::paths_mut));
+        let admin = self.server.admin_tls.iter_mut();
+        paths.extend(admin.flat_map(ListenerTls::paths_mut));
         for provider in self.identity_providers.values_mut() {
             paths.extend(&mut provider.jwks_file);
             let login = provider.login.as_mut();
@@ -41,6 +45,8 @@ impl Config {
         }
         for upstream in self.upstreams.values_mut() {
             paths.extend(upstream.stdio.as_mut().and_then(|s| s.cwd.as_mut()));
+            let tls = upstream.mcp.as_mut().and_then(|mcp| mcp.tls.as_mut());
+            paths.extend(tls.into_iter().flat_map(ClientTls::paths_mut));
             let header = upstream.credentials.header.as_mut();
             paths.extend(header.map(|header| &mut header.value_file));
         }
@@ -74,7 +80,17 @@ mod tests {
                 "outgoing.ca_file",
                 "redis.ca_file",
                 "redis.password_file",
+                "server.admin_tls.cert_file",
+                "server.admin_tls.client_ca_file",
+                "server.admin_tls.key_file",
+                "server.tls.cert_file",
+                "server.tls.client_ca_file",
+                "server.tls.key_file",
+                "telemetry.otlp_headers_file",
                 "upstreams.*.credentials.header.value_file",
+                "upstreams.*.mcp.tls.ca_file",
+                "upstreams.*.mcp.tls.cert_file",
+                "upstreams.*.mcp.tls.key_file",
                 "upstreams.*.stdio.cwd",
             ]
         );

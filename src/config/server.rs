@@ -6,7 +6,7 @@ use ipnet::IpNet;
 use serde::Deserialize;
 
 use super::check::Check;
-use super::{ByteSize, Interval};
+use super::{ByteSize, Interval, ListenerTls};
 
 /// `server`
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -16,6 +16,10 @@ pub struct Server {
     pub listen: SocketAddr,
     /// The admin listener: probes and metrics.
     pub admin_listen: SocketAddr,
+    /// TLS of the public listener; plain without it.
+    pub tls: Option<ListenerTls>,
+    /// TLS of the admin listener; plain without it.
+    pub admin_tls: Option<ListenerTls>,
     /// What the service is called from outside. Every URL that is printed starts
     /// with this text, byte for byte. Required unless the listener is on loopback.
     pub public_url: Option<String>,
@@ -44,6 +48,8 @@ impl Default for Server {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 8080)),
             admin_listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 9090)),
+            tls: None,
+            admin_tls: None,
             public_url: None,
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
@@ -93,7 +99,12 @@ impl Server {
 
     fn validate_public_url(&self, check: &mut Check<'_>) {
         let Some(text) = &self.public_url else {
-            if !self.listen.ip().to_canonical().is_loopback() {
+            if self.tls.is_some() {
+                check.fault(
+                    "is missing, while `server.tls` is set",
+                    "write the https URL that the certificate is for",
+                );
+            } else if !self.listen.ip().to_canonical().is_loopback() {
                 check.fault(
                     "is missing, while `server.listen` can be reached from other machines",
                     "write what clients call this service, such as `https://tools.example.com`",
@@ -108,6 +119,9 @@ impl Server {
             check.fault("has a query (`?…`)", "remove what follows `?`");
         }
         check.secure(url);
+        if self.tls.is_some() && !url.https {
+            check.fault("is http, while `server.tls` is set", "write https");
+        }
         if text.ends_with('/') {
             check.warning(
                 "ends with a slash, which clients will see in every URL and must repeat exactly",

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use indexmap::IndexMap;
 use serde::Deserialize;
 
-use super::{ByteSize, Interval};
+use super::{ByteSize, ClientTls, Interval};
 use crate::ids::TenantId;
 
 /// One entry of `upstreams`: exactly one of `mcp` and `stdio`.
@@ -109,6 +109,9 @@ pub struct McpUpstream {
     /// address is refused when the connection is made.
     #[serde(default)]
     pub allow_private: bool,
+    /// What is shown to the server, and believed of it, beyond the ordinary.
+    #[serde(default)]
+    pub tls: Option<ClientTls>,
 }
 
 /// `upstreams.*.stdio`

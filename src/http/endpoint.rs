@@ -22,6 +22,7 @@ use crate::ids::TenantId;
 use crate::mcp::{self, Accept, Answer, Inbound, McpHeaders, Reply};
 use crate::oauth::continuations::Visitor;
 use crate::oauth::own_subject;
+use crate::telemetry::TraceContext;
 use crate::tenancy::{self, TenantContext};
 
 use super::base::metadata_url;
@@ -166,6 +167,7 @@ impl Site {
             config_digest: self.snapshot.digest,
             address: Some(self.address),
             headers: mcp_headers(headers),
+            trace: trace_of(headers),
             accept,
             epoch: self.edge.epoch.clone(),
             extensions: self.snapshot.oauth.extensions(),
@@ -341,6 +343,15 @@ fn keys_unavailable() -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, headers, body).into_response()
 }
 
+/// The place in a trace that the connection names. A `tracestate` may come in
+/// parts (W3C Trace Context §3.3).
+fn trace_of(headers: &HeaderMap) -> Option<TraceContext> {
+    let parent = headers.get("traceparent")?.to_str().ok()?;
+    let states = headers.get_all("tracestate").iter();
+    let states: Vec<&str> = states.filter_map(|value| value.to_str().ok()).collect();
+    TraceContext::read(Some(parent.trim()), Some(&states.join(",")))
+}
+
 fn mcp_headers(headers: &HeaderMap) -> McpHeaders {
     let text = |name: &str| {
         headers
@@ -360,7 +371,6 @@ fn mcp_headers(headers: &HeaderMap) -> McpHeaders {
         name: text("mcp-name"),
         session: text("mcp-session-id"),
         params: params.collect(),
-        traceparent: text("traceparent"),
         last_event_id: text("last-event-id"),
     }
 }

@@ -8,9 +8,10 @@ use futures_util::future::join_all;
 
 use crate::pipeline::Refusal;
 use crate::protocol::json::ArrayBuilder;
-use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
+use crate::protocol::{Json, Message, Request, RequestId, RequestMeta, Version};
 
 use super::answers::Reply;
+use super::handling::Handling;
 use super::session::Session;
 use super::{Answer, Inbound, Server, call, era, legacy, notices, replies};
 
@@ -79,6 +80,33 @@ async fn session(server: &Arc<Server>, inbound: &Inbound) -> Result<Option<Sessi
     Ok((session.version == Version::V2025_03_26).then_some(session))
 }
 
+/// The reply to a member that is a request.
+async fn request(
+    server: &Arc<Server>,
+    mut inbound: Inbound,
+    session: &Session,
+    request: Request,
+    bytes: usize,
+) -> Reply {
+    let meta = RequestMeta::of(request.params.as_ref());
+    let handling = Handling::begin(&mut inbound, &request.method, Some(&request.id), &meta);
+    handling.within(session);
+    let reply = handling.around(async {
+        if !legacy::run_here(&request.method) {
+            return legacy::method(server, &inbound, &request, session).await;
+        }
+        let caller = legacy::caller(session, &inbound, &request, bytes);
+        let manner = legacy::manner(session.version);
+        match call::start(server, inbound, request, meta, caller, manner, &handling) {
+            Ok(running) => running.reply().await,
+            Err(refused) => refused.await,
+        }
+    });
+    let reply = reply.await;
+    handling.replied(&reply, &server.pipeline.metrics);
+    reply
+}
+
 /// One member's reply; nothing for notifications and responses.
 async fn one(
     server: &Arc<Server>,
@@ -94,18 +122,7 @@ async fn one(
     };
     match Message::read(&member) {
         Ok(Message::Request(request)) => {
-            if !legacy::run_here(&request.method) {
-                return Some(legacy::method(server, inbound, &request, session).await);
-            }
-            let meta = RequestMeta::of(request.params.as_ref());
-            let caller = legacy::caller(session, inbound, &request, bytes);
-            let manner = legacy::manner(session.version);
-            Some(
-                match call::start(server, inbound.again(), request, meta, caller, manner) {
-                    Ok(running) => running.reply().await,
-                    Err(refused) => refused.await,
-                },
-            )
+            Some(self::request(server, inbound.again(), session, request, bytes).await)
         }
         Ok(Message::Notification(notification)) => {
             notices::hear(server, inbound, session, &notification);

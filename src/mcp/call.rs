@@ -9,15 +9,16 @@ use std::time::Duration;
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::Instrument as _;
 
 use crate::ids::SessionId;
-use crate::pipeline::{Asking, Attempt, Call, CallEvent, Refusal, event_channel};
+use crate::pipeline::{Asking, Attempt, Call, CallEvent, Done, Refusal, event_channel};
 use crate::protocol::{
     ClientCapabilities, Json, LogLevel, Request, RequestMeta, Version, notification_message,
 };
+use crate::telemetry::trace;
 
 use super::answers::{self, Manner, Reply};
+use super::handling::Handling;
 use super::inflight::Entry;
 use super::questions::Questions;
 use super::{Answer, Inbound, Messages, Server, era, routed};
@@ -56,6 +57,7 @@ pub(super) async fn post(
     meta: RequestMeta,
     caller: Caller,
     manner: Manner,
+    handling: &Arc<Handling>,
 ) -> Answer {
     let stream = inbound.accept.stream;
     if caller.asking == Asking::Rounds
@@ -64,7 +66,7 @@ pub(super) async fn post(
     {
         return answer;
     }
-    match start(server, inbound, request, meta, caller, manner) {
+    match start(server, inbound, request, meta, caller, manner, handling) {
         Ok(running) => running.answer(stream).await,
         Err(refused) => refused.await.into(),
     }
@@ -92,6 +94,7 @@ pub(super) fn start(
     mut meta: RequestMeta,
     caller: Caller,
     manner: Manner,
+    handling: &Arc<Handling>,
 ) -> Result<Running, Refused> {
     let ask = match era::ask(&request) {
         Ok(ask) => ask,
@@ -105,7 +108,6 @@ pub(super) fn start(
         }
     };
     meta.log_level = caller.log_level;
-    let trace_id = traced(&mut meta, &inbound);
     let progress_token = meta.progress_token.clone();
     let (sink, events) = event_channel();
     let cancel = CancellationToken::new();
@@ -126,10 +128,8 @@ pub(super) fn start(
         capabilities: caller.capabilities,
         asking: caller.asking,
         visitor: inbound.visitor,
-        attempt: Attempt {
-            trace_id,
-            ..caller.attempt
-        },
+        attempt: caller.attempt,
+        trace: inbound.trace,
         credentials: inbound.credentials,
         events: sink,
         cancel,
@@ -141,10 +141,10 @@ pub(super) fn start(
         request,
         manner,
         (entry, again),
-        finished,
+        (Arc::clone(handling), finished),
     );
-    // What it logs is still about this request.
-    server.tasks.spawn(task.in_current_span());
+    // What it says is still about this request.
+    server.tasks.spawn(trace::carried(task));
     Ok(Running {
         server: Arc::clone(server),
         events,
@@ -154,14 +154,6 @@ pub(super) fn start(
         late: mpsc::unbounded_channel(),
         _hang_up: hang_up,
     })
-}
-
-/// The trace that the request belongs to: its `_meta` says more than its header.
-fn traced(meta: &mut RequestMeta, inbound: &Inbound) -> Option<[u8; 16]> {
-    let traces = [meta.traceparent.take(), inbound.headers.traceparent.clone()];
-    let mut traces = traces.into_iter().flatten();
-    meta.traceparent = traces.find(|trace| era::trace_id(trace).is_some());
-    meta.traceparent.as_deref().and_then(era::trace_id)
 }
 
 /// Records a call whose parameters have no shape, and says what to tell.
@@ -188,15 +180,18 @@ async fn run(
     request: Request,
     manner: Manner,
     (entry, again): (Option<Entry>, Option<Inbound>),
-    finished: oneshot::Sender<Reply>,
+    (handling, finished): (Arc<Handling>, oneshot::Sender<Reply>),
 ) {
-    let answered = server.pipeline.call(call).await;
+    let Done { answered, ending } = server.pipeline.call(call).await;
     drop(entry);
     if let (Some(again), Ok(result)) = (again, answered.outcome()) {
         server.waiting.keep(result.json(), again);
     }
+    let reply = answers::of_call(&request.id, answered, manner);
+    handling.called(&ending, &reply, &server.pipeline.metrics);
+    drop(handling);
     // A caller that hung up does not hear it; the record has it.
-    let _ = finished.send(answers::of_call(&request.id, answered, manner));
+    let _ = finished.send(reply);
 }
 
 /// What a running call says next.

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::time::Instant;
 
 use crate::pipeline::{Ask, Attempt, Refusal};
 use crate::protocol::{
-    Era, Json, JsonLimits, Message, Method, Request, RequestId, RequestMeta, Response, Version,
+    Era, Json, JsonLimits, Message, Method, Notification, Request, RequestId, RequestMeta,
+    Response, Version,
 };
-use crate::telemetry::metrics::Metrics;
+use crate::telemetry::TraceContext;
 use crate::upstream::CallerKey;
 
 use super::answers::{self, Manner, Reply};
+use super::handling::{self, Handling};
 use super::{Answer, Inbound, Server, batch, legacy, modern};
 
 /// Where a request belongs.
@@ -60,92 +61,53 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
         .await
         .into(),
         Ok(Message::Batch(members)) => batch::post(server, inbound, members, &body).await,
-        Ok(Message::Request(request)) => {
-            let measured = Measured::begin(&request.method);
-            let answer = self::request(server, inbound, request, body.len()).await;
-            if let Some(measured) = measured {
-                measured.end(&server.pipeline.metrics, &answer);
-            }
-            answer
-        }
-        Ok(Message::Notification(notification)) => {
-            let meta = RequestMeta::of(notification.params.as_ref());
-            match route(
-                &meta,
-                &notification.method,
-                inbound.headers.protocol_version.as_deref(),
-            ) {
-                Route::Modern => Reply::empty(202).into(),
-                Route::Initialize | Route::Legacy => {
-                    legacy::notification(server, &inbound, &notification).await
-                }
-            }
-        }
+        Ok(Message::Request(request)) => self::request(server, inbound, request, body.len()).await,
+        Ok(Message::Notification(given)) => notification(server, inbound, &given).await,
         Ok(Message::Response(given)) => response(server, inbound, &body, given).await,
     }
 }
 
-async fn request(server: &Arc<Server>, inbound: Inbound, request: Request, bytes: usize) -> Answer {
+async fn request(
+    server: &Arc<Server>,
+    mut inbound: Inbound,
+    request: Request,
+    bytes: usize,
+) -> Answer {
     let meta = RequestMeta::of(request.params.as_ref());
+    let handling = Handling::begin(&mut inbound, &request.method, Some(&request.id), &meta);
     let header = inbound.headers.protocol_version.as_deref();
     server
         .pipeline
         .catalog
         .started(inbound.context.tenant_id())
         .await;
-    match route(&meta, &request.method, header) {
-        Route::Modern => modern::request(server, inbound, request, meta, bytes).await,
-        Route::Initialize => legacy::initialize(server, &inbound, &request).await,
-        Route::Legacy => legacy::request(server, inbound, request, meta, bytes).await,
-    }
-}
-
-/// A request that is timed here: every one but calls, which time themselves.
-struct Measured {
-    method: &'static str,
-    begun: Instant,
-}
-
-impl Measured {
-    /// The label is a word of ours: a method that is not known is `other`.
-    fn begin(method: &str) -> Option<Self> {
-        const TIMED: [&str; 16] = [
-            "initialize",
-            "ping",
-            "server/discover",
-            "tools/list",
-            "logging/setLevel",
-            "resources/list",
-            "resources/templates/list",
-            "resources/read",
-            "resources/subscribe",
-            "resources/unsubscribe",
-            "prompts/list",
-            "prompts/get",
-            "completion/complete",
-            "tasks/get",
-            "tasks/update",
-            "tasks/cancel",
-        ];
-        if matches!(method, "tools/call" | "subscriptions/listen") {
-            return None;
+    let route = route(&meta, &request.method, header);
+    let open = Arc::clone(&handling);
+    let answer = handling.around(async move {
+        match route {
+            Route::Modern => modern::request(server, inbound, request, meta, bytes, &open).await,
+            Route::Initialize => legacy::initialize(server, &inbound, &request, &open).await,
+            Route::Legacy => legacy::request(server, inbound, request, meta, bytes, &open).await,
         }
-        Some(Self {
-            method: TIMED
-                .into_iter()
-                .find(|known| *known == method)
-                .unwrap_or("other"),
-            begun: Instant::now(),
-        })
-    }
+    });
+    let answer = answer.await;
+    handling.answered(&answer, &server.pipeline.metrics);
+    handling::kept_open(handling, answer)
+}
 
-    fn end(self, metrics: &Metrics, answer: &Answer) {
-        let outcome = match answer {
-            Answer::Reply(reply) if reply.is_error() => "refused",
-            Answer::Reply(_) | Answer::Stream(_) | Answer::Events(_) => "ok",
-        };
-        metrics.operation(self.method, outcome, self.begun.elapsed());
-    }
+async fn notification(server: &Arc<Server>, mut inbound: Inbound, given: &Notification) -> Answer {
+    let meta = RequestMeta::of(given.params.as_ref());
+    let handling = Handling::begin(&mut inbound, &given.method, None, &meta);
+    let header = inbound.headers.protocol_version.as_deref();
+    let answer = match route(&meta, &given.method, header) {
+        Route::Modern => Reply::empty(202).into(),
+        Route::Initialize | Route::Legacy => {
+            let taken = legacy::notification(server, &inbound, given, &handling);
+            handling.around(taken).await
+        }
+    };
+    handling.answered(&answer, &server.pipeline.metrics);
+    answer
 }
 
 /// Takes a response: in a session alone may one come.
@@ -205,26 +167,8 @@ pub(super) fn attempt(
         caller: CallerKey(*principal.as_bytes()),
         request_bytes,
         unread: None,
-        trace_id: inbound.headers.traceparent.as_deref().and_then(trace_id),
+        trace_id: inbound.trace.as_ref().map(TraceContext::trace_id),
     }
-}
-
-/// The trace id of a `traceparent`; `None` where it is none (W3C Trace Context
-/// §3.2.2: an invalid one is ignored).
-pub(super) fn trace_id(traceparent: &str) -> Option<[u8; 16]> {
-    let mut parts = traceparent.split('-');
-    let mut field = |length: usize| {
-        let part = parts.next().filter(|part| part.len() == length)?;
-        let digits = part
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        u128::from_str_radix(part, 16).ok().filter(|_| digits)
-    };
-    let (version, trace, parent) = (field(2)?, field(32)?, field(16)?);
-    field(2)?;
-    let whole = version != 0 || parts.next().is_none();
-    let valid = version != 0xff && trace != 0 && parent != 0 && whole;
-    valid.then(|| trace.to_be_bytes())
 }
 
 /// The tool that a request asks for, where that much can be read.
@@ -309,26 +253,6 @@ mod tests {
             (&none, "tools/list", None, Route::Legacy),
         ] {
             assert_eq!(route(meta, method, header), want, "{method} {header:?}");
-        }
-    }
-
-    #[test]
-    fn a_trace_id_is_taken_only_in_its_form() {
-        let good = trace_id("00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01").unwrap();
-        assert_eq!((good[0], good[15]), (0x0a, 0x9c));
-        assert!(trace_id("01-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01-more").is_some());
-        for bad in [
-            "",
-            "00-0-0-0",
-            "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
-            "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
-            "00-0AF7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
-            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01-more",
-            "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7",
-            "ff-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
-            "00-+af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01",
-        ] {
-            assert_eq!(trace_id(bad), None);
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::upstream::CallerKey;
 
 use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller, Within};
+use super::handling::Handling;
 use super::journal::Position;
 use super::session::{Session, SessionFault};
 use super::{
@@ -46,7 +47,12 @@ impl From<SessionFault> for Reply {
 
 /// Opens a session (MCP 2025-11-25 lifecycle). Anything but a known legacy
 /// revision is answered with the newest of them.
-pub(super) async fn initialize(server: &Server, inbound: &Inbound, request: &Request) -> Answer {
+pub(super) async fn initialize(
+    server: &Server,
+    inbound: &Inbound,
+    request: &Request,
+    handling: &Handling,
+) -> Answer {
     let admitted = server.pipeline.limits.admit(&inbound.context, Cost::Browse);
     if let Err(fault) = admitted.await {
         return answers::not_admitted(Some(&request.id), fault).into();
@@ -60,6 +66,7 @@ pub(super) async fn initialize(server: &Server, inbound: &Inbound, request: &Req
     let version = Version::parse(&asked)
         .filter(|version| version.era() == Era::Legacy)
         .unwrap_or(Version::NEWEST_LEGACY);
+    handling.speaks(version);
     let client = params
         .and_then(|params| params.get("clientInfo"))
         .map(|info| modern::client_name(&info));
@@ -119,18 +126,20 @@ pub(super) async fn request(
     request: Request,
     meta: RequestMeta,
     bytes: usize,
+    handling: &Arc<Handling>,
 ) -> Answer {
     let session = match session(server, &inbound).await {
         Ok(session) => session,
         Err(reply) => return with_id(reply, &request).into(),
     };
+    handling.within(&session);
     if run_here(&request.method) {
         let mut caller = caller(&session, &inbound, &request, bytes);
         if inbound.accept.stream {
             caller.asking = Asking::Beside;
         }
         let manner = manner(session.version);
-        return call::post(server, inbound, request, meta, caller, manner).await;
+        return call::post(server, inbound, request, meta, caller, manner, handling).await;
     }
     method(server, &inbound, &request, &session).await.into()
 }
@@ -236,9 +245,11 @@ pub(super) async fn notification(
     server: &Arc<Server>,
     inbound: &Inbound,
     notification: &Notification,
+    handling: &Handling,
 ) -> Answer {
     match session(server, inbound).await {
         Ok(session) => {
+            handling.within(&session);
             notices::hear(server, inbound, &session, notification);
             Reply::empty(202).into()
         }
@@ -321,30 +332,23 @@ async fn taken_up(
 
 /// Ends the session: 204, and 404 on every replica afterwards.
 pub(super) async fn delete(server: &Server, inbound: Inbound) -> Answer {
-    match session(server, &inbound).await {
-        Ok(session) => match server
-            .sessions
-            .end(inbound.context.tenant_id(), &session)
-            .await
-        {
-            Ok(()) => {
-                server.listeners.close(session.id);
-                server.journals.close(session.id);
-                server
-                    .relay
-                    .broadcast(&relay::session_ended(session.id))
-                    .await;
-                Reply::empty(204).into()
-            }
-            Err(_) => answers::unavailable(
-                None,
-                "The session could not be ended. Retry shortly.",
-                Some(std::time::Duration::from_secs(2)),
-            )
-            .into(),
-        },
-        Err(reply) => reply.into(),
+    let session = match session(server, &inbound).await {
+        Ok(session) => session,
+        Err(reply) => return reply.into(),
+    };
+    let tenant = inbound.context.tenant_id();
+    if server.sessions.end(tenant, &session).await.is_err() {
+        let words = "The session could not be ended. Retry shortly.";
+        let retry = Some(std::time::Duration::from_secs(2));
+        return answers::unavailable(None, words, retry).into();
     }
+    server.listeners.close(session.id);
+    server.journals.close(session.id);
+    let ended = relay::session_ended(session.id);
+    server.relay.broadcast(&ended).await;
+    let (version, lasted) = (session.version.as_str(), server.sessions.lasted(&session));
+    server.pipeline.metrics.session_ended(version, lasted);
+    Reply::empty(204).into()
 }
 
 /// A refusal that was made before the id was known, with the id.

@@ -16,6 +16,7 @@ use crate::protocol::{
 
 use super::answers::{self, Manner, Reply};
 use super::call::{self, Caller};
+use super::handling::Handling;
 use super::{Answer, Inbound, McpHeaders, SERVER_NAME, Server, capabilities, era, listen, lists};
 
 /// Answers one modern request.
@@ -25,8 +26,10 @@ pub(super) async fn request(
     request: Request,
     meta: RequestMeta,
     bytes: usize,
+    handling: &Arc<Handling>,
 ) -> Answer {
     let version = Version::MODERN;
+    handling.speaks(version);
     let attempt = attempt(&inbound, &meta, bytes);
     if let Err(fault) = agreed(&inbound.headers, &request, &meta) {
         return refused(server, &inbound, &request, fault, &attempt).await;
@@ -37,7 +40,7 @@ pub(super) async fn request(
     if let Some(method) = Method::parse(&request.method).filter(offered) {
         let caller = caller(attempt, &meta);
         let manner = manner(method);
-        return call::post(server, inbound, request, meta, caller, manner).await;
+        return call::post(server, inbound, request, meta, caller, manner, handling).await;
     }
     match request.method.as_str() {
         "server/discover" => {
@@ -102,9 +105,6 @@ enum Fault {
 pub(super) fn attempt(inbound: &Inbound, meta: &RequestMeta, bytes: usize) -> Attempt {
     let mut attempt = era::attempt(inbound, Era::Modern, Version::MODERN, bytes);
     attempt.client_info = meta.client_info.as_ref().map(client_name);
-    if let Some(trace) = meta.traceparent.as_deref().and_then(era::trace_id) {
-        attempt.trace_id = Some(trace);
-    }
     attempt
 }
 

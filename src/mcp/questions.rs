@@ -12,8 +12,12 @@ use uuid::Uuid;
 use crate::ids::{ReplicaId, SessionId};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{
-    Json, ServerMethod, ServerRequest, Version, meta, notification_message, request_message,
+    Json, RequestMeta, ServerMethod, ServerRequest, Version, meta, notification_message,
+    request_message,
 };
+use crate::telemetry::TraceContext;
+use crate::telemetry::names::field;
+use crate::telemetry::trace::Span;
 
 use super::lowering;
 
@@ -66,6 +70,8 @@ impl Questions {
             ..
         } = request;
         let mut params = lowering::request(version, method, params, &id);
+        let span = traced(&mut params, method, &id, session);
+        span.note(field::VERSION, version.as_str());
         if reply.wants_progress() {
             let own = params.get("_meta").unwrap_or_else(Json::empty_object);
             let own = own.with_member(meta::PROGRESS_TOKEN, &Json::from_text(&id));
@@ -87,11 +93,13 @@ impl Questions {
                     Some(params) = heard.recv() => reply.progress(params),
                     given = &mut given => {
                         if let Ok(given) = given {
+                            told(&span, &given);
                             reply.answer(given);
                         }
                         break;
                     }
                     () = reply.taken_back() => {
+                        span.fail("cancelled");
                         let _ = late.send(taken_back(&key.1));
                         break;
                     }
@@ -121,6 +129,35 @@ impl Questions {
         if let Some(waiting) = self.lock().get(&(session, id.to_owned())) {
             let _ = waiting.progress.try_send(params);
         }
+    }
+}
+
+/// The request to the client, part of the trace that the server's request goes on at;
+/// its place goes on in the params.
+fn traced(params: &mut Json, method: ServerMethod, id: &str, session: SessionId) -> Span {
+    let own = RequestMeta::of(Some(params));
+    let within = TraceContext::read(own.traceparent.as_deref(), own.tracestate.as_deref());
+    let span = Span::client(method.as_str(), within.as_ref());
+    if let Some(place) = span.place() {
+        *params = meta::with_trace(params, place.parent(), place.state());
+    }
+    if span.records() {
+        span.note(field::METHOD, method.as_str());
+        span.note(field::JSONRPC_ID, id.to_owned());
+        span.note(field::SESSION, session.to_string());
+        span.note(field::TRANSPORT, "tcp");
+        span.note(field::PROTOCOL, "http");
+    }
+    span
+}
+
+/// Says in the trace what the client has answered.
+fn told(span: &Span, given: &ClientReply) {
+    let Err(error) = given else { return };
+    let code = error.get("code").and_then(|code| code.integer());
+    if let Some(code) = code.filter(|_| span.records()) {
+        span.note(field::RPC_STATUS, code.to_string());
+        span.fail(code.to_string());
     }
 }
 

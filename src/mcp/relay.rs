@@ -15,6 +15,7 @@ use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, JsonLimits, Request, RequestId, Version};
 use crate::seal::Sealer;
 use crate::store::Store;
+use crate::telemetry::TraceContext;
 use crate::upstream::CallerKey;
 
 use super::{Server, notices, routed};
@@ -235,7 +236,8 @@ fn heard_of_line(
                     method: text("method").unwrap_or_default(),
                     params: message.get("params"),
                 };
-                routed::go_on(server, line, request);
+                let trace = TraceContext::read(text("trace").as_deref(), None);
+                routed::go_on(server, line, request, trace);
             }
         }
         "follow" => {

@@ -13,8 +13,10 @@ use crate::ids::{ReplicaId, SessionId};
 use crate::pipeline::{Ask, Owner};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, Method, Request, RequestMeta, Version, codes};
+use crate::telemetry::TraceContext;
 
 use super::answers::Reply;
+use super::handling::Handling;
 use super::journal::Position;
 use super::lines::{Beginning, End, Lines, said};
 use super::relay::Relay;
@@ -76,6 +78,10 @@ pub(super) async fn retry(
         .json("id", request.id.json())
         .text("method", &request.method)
         .json("params", &ask.params)
+        .text(
+            "trace",
+            inbound.trace.as_ref().map_or("", TraceContext::parent),
+        )
         .build();
     server.relay.send(owner, &message).await;
     let first = timeout(FIRST_SIGN, line.next()).await.ok().flatten()?;
@@ -153,7 +159,12 @@ fn reply_json(reply: &Reply) -> Json {
 }
 
 /// Goes on with a call that is parked here, for another replica.
-pub(super) fn go_on(server: &Arc<Server>, mut line: Beginning, request: Request) {
+pub(super) fn go_on(
+    server: &Arc<Server>,
+    mut line: Beginning,
+    request: Request,
+    trace: Option<TraceContext>,
+) {
     let server = Arc::clone(server);
     tokio::spawn(async move {
         let params = request.params.as_ref();
@@ -165,14 +176,22 @@ pub(super) fn go_on(server: &Arc<Server>, mut line: Beginning, request: Request)
             return;
         };
         line.say(&said("taken", &Json::empty_object())).await;
-        let meta = RequestMeta::of(request.params.as_ref());
+        let mut meta = RequestMeta::of(request.params.as_ref());
+        // It has been taken in once already, at the place that the other replica says.
+        meta.traceparent = None;
+        let mut inbound = inbound.again();
+        inbound.trace = trace;
+        let id = Some(&request.id);
+        let handling = Handling::begin(&mut inbound, &request.method, id, &meta);
+        handling.speaks(Version::MODERN);
         let bytes = request
             .params
             .as_ref()
             .map_or(0, |params| params.as_str().len());
         let caller = modern::caller(modern::attempt(&inbound, &meta, bytes), &meta);
         let manner = modern::manner(method);
-        let started = call::start(&server, inbound.again(), request, meta, caller, manner);
+        let started = handling
+            .within_it(|| call::start(&server, inbound, request, meta, caller, manner, &handling));
         let reply = match started {
             Ok(mut running) => loop {
                 let next = tokio::select! {

@@ -133,6 +133,12 @@ impl Sessions {
         }
     }
 
+    /// How long a session has lasted.
+    pub(super) fn lasted(&self, session: &Session) -> Duration {
+        let opened = session.expires - self.lifetime;
+        (self.clock.now() - opened).unsigned_abs()
+    }
+
     fn remember(&self, id: SessionId, state: State) {
         let since = Instant::now();
         self.states.insert(id, Known { state, since });

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, Method, Request, RequestId, RequestMeta};
 
+use super::handling::Handling;
 use super::{Inbound, Server, call, modern};
 
 /// How long to wait between two looks where the upstream does not say.
@@ -113,8 +114,19 @@ impl Look {
         let attempt = modern::attempt(&self.inbound, &self.meta, bytes);
         let caller = modern::caller(attempt, &self.meta);
         let manner = modern::manner(Method::GetTask);
-        let (inbound, meta) = (self.inbound.again(), self.meta.clone());
-        let reply = match call::start(&self.server, inbound, request, meta, caller, manner) {
+        let (mut inbound, meta) = (self.inbound.again(), self.meta.clone());
+        let id = Some(&request.id);
+        let handling = Handling::begin(&mut inbound, &request.method, id, &meta);
+        let started = call::start(
+            &self.server,
+            inbound,
+            request,
+            meta,
+            caller,
+            manner,
+            &handling,
+        );
+        let reply = match started {
             Ok(running) => running.reply().await,
             Err(refused) => refused.await,
         };

@@ -9,8 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use reqwest::{Certificate, ClientBuilder, NoProxy, Proxy, Url};
+use reqwest::{Certificate, ClientBuilder, Identity, NoProxy, Proxy, Url};
 use thiserror::Error;
+use zeroize::Zeroizing;
 
 use super::client::{Inner, Pinned};
 use super::guard::Guard;
@@ -43,9 +44,11 @@ struct Settings {
 /// URL may have a password.
 #[derive(Debug, Error)]
 pub enum OutgoingSetupFault {
-    /// `outgoing.ca_file` cannot be read or has no certificate.
-    #[error("`outgoing.ca_file`: {path} {why}")]
-    CaFile {
+    /// A file with certificates or a key cannot be read, or has none.
+    #[error("`{key}`: {path} {why}")]
+    File {
+        /// The key that names it.
+        key: &'static str,
         /// The file.
         path: PathBuf,
         /// What is wrong.
@@ -71,7 +74,7 @@ impl Outgoing {
     /// [`OutgoingSetupFault`] names the key that is wrong.
     pub fn new(config: &config::Outgoing) -> Result<Self, OutgoingSetupFault> {
         let certificates = match &config.ca_file {
-            Some(path) => certificates(path)?,
+            Some(path) => certificates("outgoing.ca_file", path)?,
             None => Vec::new(),
         };
         let proxy = config.proxy.as_deref().map(proxy).transpose()?;
@@ -91,7 +94,11 @@ impl Outgoing {
             pins,
             allow: config.allow_networks.clone().into(),
         };
-        if settings.builder(Duration::from_secs(1)).build().is_err() {
+        if settings
+            .builder(Duration::from_secs(1), None)
+            .build()
+            .is_err()
+        {
             settings.system_roots = false;
             tracing::warn!(
                 "the system has no certificates of certificate authorities; https works only \
@@ -104,13 +111,28 @@ impl Outgoing {
         })
     }
 
+    /// A client that shows a certificate of its own, or believes authorities of its
+    /// own. Its files are read now.
+    ///
+    /// # Errors
+    /// [`OutgoingSetupFault`] names the file that is wrong.
+    pub fn client_with(
+        &self,
+        reach: Reach,
+        connect_timeout: Duration,
+        tls: &config::ClientTls,
+    ) -> Result<HttpClient, OutgoingSetupFault> {
+        let own = OwnTls::read(tls)?;
+        Ok(self.settings.client(reach, connect_timeout, Some(&own)))
+    }
+
     /// A client. The same reach and time-out give the same client, pool included.
     pub fn client(&self, reach: Reach, connect_timeout: Duration) -> HttpClient {
         self.clients
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .entry((reach, connect_timeout))
-            .or_insert_with(|| self.settings.client(reach, connect_timeout))
+            .or_insert_with(|| self.settings.client(reach, connect_timeout, None))
             .clone()
     }
 }
@@ -122,11 +144,11 @@ impl fmt::Debug for Outgoing {
 }
 
 impl Settings {
-    fn client(&self, reach: Reach, connect_timeout: Duration) -> HttpClient {
+    fn client(&self, reach: Reach, connect_timeout: Duration, tls: Option<&OwnTls>) -> HttpClient {
         let guard = Guard::new(reach, Arc::clone(&self.allow));
         let proxy_host = self.proxy.as_ref().and_then(|url| url.host_str());
         let mut main = self
-            .builder(connect_timeout)
+            .builder(connect_timeout, tls)
             .dns_resolver(GuardedResolver::new(
                 guard.clone(),
                 proxy_host.map(str::to_owned),
@@ -141,7 +163,8 @@ impl Settings {
         }
         let pins = self.pins.iter().filter_map(|(host, port, address)| {
             let resolver = PinnedResolver(*address);
-            let client = self.builder(connect_timeout).dns_resolver(resolver).build();
+            let client = self.builder(connect_timeout, tls).dns_resolver(resolver);
+            let client = client.build();
             client.ok().map(|client| Pinned {
                 host: host.clone(),
                 port: *port,
@@ -158,7 +181,7 @@ impl Settings {
 
     /// HTTP/1.1 only: each exchange has a connection of its own, so that a slow
     /// stream holds up no other, and dropping one ends just that one.
-    fn builder(&self, connect_timeout: Duration) -> ClientBuilder {
+    fn builder(&self, connect_timeout: Duration, tls: Option<&OwnTls>) -> ClientBuilder {
         #[expect(
             clippy::disallowed_methods,
             reason = "the one place that makes HTTP clients"
@@ -180,6 +203,13 @@ impl Settings {
             .pool_idle_timeout(POOL_IDLE)
             .pool_max_idle_per_host(POOL_MAX_IDLE)
             .connect_timeout(connect_timeout);
+        let builder = match tls.and_then(|own| own.identity.clone()) {
+            Some(identity) => builder.identity(identity),
+            None => builder,
+        };
+        if let Some(authorities) = tls.and_then(|own| own.authorities.as_ref()) {
+            return builder.tls_certs_only(authorities.iter().cloned());
+        }
         let certificates = self.certificates.iter().cloned();
         if self.system_roots {
             builder.tls_certs_merge(certificates)
@@ -189,15 +219,50 @@ impl Settings {
     }
 }
 
-fn certificates(path: &Path) -> Result<Vec<Certificate>, OutgoingSetupFault> {
-    let fault = |why: String| OutgoingSetupFault::CaFile {
+fn fault(key: &'static str, path: &Path, why: impl Into<String>) -> OutgoingSetupFault {
+    OutgoingSetupFault::File {
+        key,
         path: path.to_owned(),
-        why,
-    };
-    let pem = std::fs::read(path).map_err(|error| fault(format!("cannot be read: {error}")))?;
-    match Certificate::from_pem_bundle(&pem) {
+        why: why.into(),
+    }
+}
+
+fn pem(key: &'static str, path: &Path) -> Result<Vec<u8>, OutgoingSetupFault> {
+    std::fs::read(path).map_err(|error| fault(key, path, format!("cannot be read: {error}")))
+}
+
+fn certificates(key: &'static str, path: &Path) -> Result<Vec<Certificate>, OutgoingSetupFault> {
+    match Certificate::from_pem_bundle(&pem(key, path)?) {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        _ => Err(fault("has no certificate in PEM form".to_owned())),
+        _ => Err(fault(key, path, "has no certificate in PEM form")),
+    }
+}
+
+/// A client's own certificate, and the only authorities that it believes.
+struct OwnTls {
+    identity: Option<Identity>,
+    authorities: Option<Vec<Certificate>>,
+}
+
+impl OwnTls {
+    fn read(config: &config::ClientTls) -> Result<Self, OutgoingSetupFault> {
+        let identity = match (&config.cert_file, &config.key_file) {
+            (Some(cert), Some(key)) => {
+                let mut both = Zeroizing::new(pem("tls.key_file", key)?);
+                both.push(b'\n');
+                both.extend(pem("tls.cert_file", cert)?);
+                let wrong = "and the key beside it are no certificate and key in PEM form";
+                let identity = Identity::from_pem(&both);
+                Some(identity.map_err(|_| fault("tls.cert_file", cert, wrong))?)
+            }
+            _ => None,
+        };
+        let authorities = config.ca_file.as_deref();
+        let authorities = authorities.map(|path| certificates("tls.ca_file", path));
+        Ok(Self {
+            identity,
+            authorities: authorities.transpose()?,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::protocol::{
     Era, Json, Method, ReplySlot, ServerRequest, Untrusted, UpstreamEvent, codes, error_object,
 };
 use crate::sanitize::{CleanEvent, CleanResult, Stream, Unclean};
+use crate::telemetry::trace;
 use crate::upstream::UpstreamError;
 
 use super::events::CallEvent;
@@ -103,6 +104,9 @@ impl<'a> Talk<'a> {
             Round::Parked {
                 parked, responses, ..
             } => {
+                if let Some(place) = &parked.exchange.place {
+                    trace::link(place);
+                }
                 let (exchange, missing) = answered(*parked, responses.as_ref());
                 if !missing.is_empty() {
                     return self.park(exchange, missing).await;
@@ -178,7 +182,7 @@ impl<'a> Talk<'a> {
             meta: call.meta.others.clone(),
             progress: call.meta.progress_token.is_some(),
             log_level: call.meta.log_level,
-            trace: call.meta.traceparent.clone(),
+            trace: call.trace.clone(),
             capabilities,
             pooled: call.asking == Asking::Rounds,
             patience: self.pipeline.rounds.patience(),

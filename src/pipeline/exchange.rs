@@ -7,11 +7,12 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use tracing::Instrument as _;
 
 use crate::audit::Recorded;
 use crate::dispatch::{DispatchFault, Dispatcher, Errand, Origin};
 use crate::protocol::{Json, Untrusted, UpstreamEvent};
+use crate::telemetry::names::span;
+use crate::telemetry::{TraceContext, trace};
 use crate::upstream::UpstreamError;
 
 use super::Call;
@@ -25,6 +26,8 @@ pub(super) struct Exchange {
     events: mpsc::Receiver<Untrusted<UpstreamEvent>>,
     outcome: Option<Outcome>,
     begun: Instant,
+    /// Where in a trace it began.
+    pub(super) place: Option<TraceContext>,
     _cancel: DropGuard,
 }
 
@@ -51,10 +54,11 @@ impl Exchange {
         let token = cancel.clone();
         let running = dispatcher.call(errand, recorded, origin, credentials, sender, token);
         Self {
-            running: tokio::spawn(running.in_current_span()),
+            running: tokio::spawn(trace::carried(trace::stepping(span::DISPATCH, running))),
             events,
             outcome: None,
             begun: Instant::now(),
+            place: trace::here(),
             _cancel: cancel.drop_guard(),
         }
     }
@@ -68,6 +72,7 @@ impl Exchange {
             events: mpsc::channel(BACKLOG).1,
             outcome: None,
             begun: Instant::now(),
+            place: None,
             _cancel: cancel.clone().drop_guard(),
         };
         (exchange, cancel)

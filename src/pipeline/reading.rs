@@ -8,6 +8,8 @@ use crate::ids::UpstreamId;
 use crate::limits::Admission;
 use crate::protocol::{Json, Method, codes};
 use crate::sanitize::CleanResult;
+use crate::telemetry::names::{field, span};
+use crate::telemetry::trace;
 use crate::upstream::UpstreamError;
 use crate::visibility;
 
@@ -32,22 +34,25 @@ impl Pipeline {
         // Input and state are the rounds' to put in.
         let ours = |name: &str| matches!(name, "_meta" | "inputResponses" | "requestState");
         let params = ask.params.without_members(ours);
-        let errand = match ask.method {
-            Method::ReadResource => {
-                visibility::see_resource(context, &self.catalog, &view, &ask.name)
-                    .map(|place| Errand::of_resource(&place, &params))
+        let errand = trace::step(span::VISIBILITY, || {
+            match ask.method {
+                Method::ReadResource => {
+                    visibility::see_resource(context, &self.catalog, &view, &ask.name)
+                        .map(|place| Errand::of_resource(&place, &params))
+                }
+                Method::GetPrompt => visibility::see_prompt(context, &view, &ask.name)
+                    .map(|prompt| Errand::of_prompt(&prompt, &params)),
+                _ => match Reference::of(&ask.params)? {
+                    Reference::Prompt(name) => visibility::see_prompt(context, &view, &name)
+                        .map(|prompt| Errand::of_completion(&prompt, "name", &params)),
+                    Reference::Resource(uri) => visibility::see_template(context, &view, &uri)
+                        .map(|template| Errand::of_completion(&template, "uri", &params)),
+                },
             }
-            Method::GetPrompt => visibility::see_prompt(context, &view, &ask.name)
-                .map(|prompt| Errand::of_prompt(&prompt, &params)),
-            _ => match Reference::of(&ask.params)? {
-                Reference::Prompt(name) => visibility::see_prompt(context, &view, &name)
-                    .map(|prompt| Errand::of_completion(&prompt, "name", &params)),
-                Reference::Resource(uri) => visibility::see_template(context, &view, &uri)
-                    .map(|template| Errand::of_completion(&template, "uri", &params)),
-            },
-        };
-        let errand = errand.map_err(|_| unknown(call))?;
+            .map_err(|_| unknown(call))
+        })?;
         record.name_upstream(errand.upstream());
+        name_in_trace(&errand);
         record.keep_arguments(&params, &self.sanitizer, context.rules(), &self.auditor);
         Ok(Ready {
             errand,
@@ -96,6 +101,22 @@ impl Reference {
             Some("ref/resource") => text("uri").map(Self::Resource).ok_or_else(malformed),
             _ => Err(malformed()),
         }
+    }
+}
+
+/// Says in the trace what it is about. What stands behind a URI's `?` is left out.
+fn name_in_trace(errand: &Errand) {
+    trace::note(field::UPSTREAM, || errand.upstream().to_string());
+    match errand.method() {
+        Method::ReadResource => trace::note(field::RESOURCE, || {
+            let uri = errand.shown().split(['?', '#']).next().unwrap_or_default();
+            shortened(uri)
+        }),
+        Method::GetPrompt => {
+            trace::note(field::PROMPT, || errand.shown().to_owned());
+            trace::rename(|| format!("{} {}", errand.method().as_str(), errand.shown()));
+        }
+        _ => {}
     }
 }
 

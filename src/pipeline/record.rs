@@ -1,9 +1,8 @@
 //! What the audit will say of a call, filled in as the steps go.
 
-use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::audit::{ArgumentsRecord, Auditor, CallFacts, Finish, Outcome};
@@ -11,40 +10,17 @@ use crate::catalog::Tool;
 use crate::clock::{Clock, new_call_id};
 use crate::config::{ArgumentsMode, Audit, Durability};
 use crate::ids::{CallId, ToolName, UpstreamId};
-use crate::protocol::{Era, Json, Method, Version};
+use crate::protocol::{Json, Method};
 use crate::sanitize::{CleanResult, Findings, Sanitizer};
-use crate::telemetry::metrics::{CallOutcome, Metrics};
+use crate::telemetry::metrics::{CallOutcome, Metrics, ToolMetrics};
 use crate::tenancy::{TenantContext, TenantRules};
-use crate::upstream::CallerKey;
 use crate::visibility::Visible;
 
+use super::attempt::Attempt;
 use super::{Call, Refusal};
 
 /// Bytes of an unresolved tool name that are kept (design: Audit).
 const NAME_KEPT: usize = 128;
-
-/// What is known of a request before anybody looked at what it asks for.
-#[derive(Clone, Debug)]
-pub struct Attempt {
-    /// The caller's address, as a trusted proxy gives it.
-    pub address: Option<IpAddr>,
-    /// The era that the request is of.
-    pub era: Era,
-    /// The revision that the request is of.
-    pub version: Version,
-    /// The client's own word for itself, unverified.
-    pub client_info: Option<String>,
-    /// Digest of the configuration that was in force.
-    pub config_digest: [u8; 32],
-    /// Keys upstream sessions.
-    pub caller: CallerKey,
-    /// Bytes of the request's body.
-    pub request_bytes: usize,
-    /// The request's body, where it could not be read: its digest is kept.
-    pub unread: Option<Bytes>,
-    /// The trace that the request belongs to (W3C Trace Context §3.2.2.3).
-    pub trace_id: Option<[u8; 16]>,
-}
 
 /// The record of one call.
 pub(super) struct Record {
@@ -348,8 +324,17 @@ impl Record {
         }
     }
 
-    /// Counts the call.
-    pub(super) fn observe(&self, metrics: &Metrics, outcome: Result<&CleanResult, &Refusal>) {
+    /// The tool, once it is known.
+    pub(super) fn tool(&self) -> Option<(&UpstreamId, &ToolName)> {
+        self.tool.as_ref().map(|(upstream, tool)| (upstream, tool))
+    }
+
+    /// Counts the call, and says how it ended.
+    pub(super) fn observe(
+        &self,
+        metrics: &Metrics,
+        outcome: Result<&CleanResult, &Refusal>,
+    ) -> Ending {
         if let (Err(refusal), None) = (outcome, &self.special) {
             metrics.refusal(refusal.step());
         }
@@ -360,18 +345,30 @@ impl Record {
             (Err(Refusal::Withheld), None) => CallOutcome::Unknown,
             (Err(_), None) => CallOutcome::Refused,
         };
-        match &self.tool {
-            Some((upstream, tool)) => metrics
-                .tool(upstream, tool)
-                .record(word, self.begun.elapsed()),
-            None if self.of_tool => metrics.unresolved_call(word, self.begun.elapsed()),
-            // The others are timed with all methods.
-            None => {}
+        let tool = match &self.tool {
+            Some((upstream, tool)) => Some(metrics.tool(upstream, tool)),
+            None if self.of_tool => Some(metrics.unresolved()),
+            // The others are counted with all methods.
+            None => None,
+        };
+        if let Some(tool) = &tool {
+            tool.count(word);
+            metrics.tenant_call(&self.facts.tenant, word);
         }
         for (label, finding) in self.all_findings(outcome).iter() {
             metrics.findings(label, finding.count);
         }
+        let outcome = word;
+        Ending { outcome, tool }
     }
+}
+
+/// How a call ended.
+pub struct Ending {
+    /// In a word.
+    pub outcome: CallOutcome,
+    /// The series of its tool, where it is a tool's.
+    pub tool: Option<Arc<ToolMetrics>>,
 }
 
 fn counted(outcome: Outcome) -> CallOutcome {

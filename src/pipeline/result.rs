@@ -8,6 +8,8 @@ use crate::dispatch::{DispatchFault, Errand};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Json, Method, Untrusted, codes};
 use crate::sanitize::{CleanError, CleanResult, Unclean};
+use crate::telemetry::names::span;
+use crate::telemetry::trace;
 use crate::upstream::UpstreamError;
 
 use super::Refusal;
@@ -24,13 +26,13 @@ pub(super) fn clean(
 ) -> Result<CleanResult, Refusal> {
     let (sanitizer, rules) = (&talk.pipeline.sanitizer, talk.rules());
     let Some(tool) = &talk.ready.tool else {
-        return match sanitizer.result(untrusted, rules) {
-            Ok(result) => Ok(result),
-            Err(unclean) => kept_back(talk, unclean),
-        };
+        let cleaned = trace::step(span::SANITIZE, || sanitizer.result(untrusted, rules));
+        return cleaned.or_else(|unclean| kept_back(talk, unclean));
     };
     let accepts = |structured: &Json| tool.check_output(Some(structured)).is_ok();
-    match sanitizer.result_fitting(untrusted, rules, &accepts) {
+    match trace::step(span::SANITIZE, || {
+        sanitizer.result_fitting(untrusted, rules, &accepts)
+    }) {
         Ok(result) => Ok(fitting(result, tool, talk.record)),
         Err(unclean) => kept_back(talk, unclean),
     }

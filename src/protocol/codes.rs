@@ -1,6 +1,27 @@
 //! JSON-RPC error codes. MCP's own stand in its schema; Toolgate's are outside
 //! every reserved range (MCP 2026-07-28 basic, Error Codes).
 
+/// The code as a word that is one of a known few, for labels: an upstream may send
+/// any number.
+pub fn word(code: i64) -> &'static str {
+    match code {
+        PARSE_ERROR => "-32700",
+        INVALID_REQUEST => "-32600",
+        METHOD_NOT_FOUND => "-32601",
+        INVALID_PARAMS => "-32602",
+        INTERNAL_ERROR => "-32603",
+        LEGACY_RESOURCE_NOT_FOUND => "-32002",
+        LEGACY_URL_ELICITATION_REQUIRED => "-32042",
+        HEADER_MISMATCH => "-32020",
+        MISSING_CLIENT_CAPABILITY => "-32021",
+        UNSUPPORTED_PROTOCOL_VERSION => "-32022",
+        REFUSED => "1403",
+        LIMITED => "1429",
+        UNAVAILABLE => "1503",
+        _ => "_OTHER",
+    }
+}
+
 /// Not JSON.
 pub const PARSE_ERROR: i64 = -32700;
 /// Not a JSON-RPC message, or one that may not stand here.

@@ -18,6 +18,18 @@ pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 /// `_meta` key: opts into progress notifications.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
+/// The params with this place in a trace in their `_meta` (SEP-414), and no other.
+pub fn with_trace(params: &Json, parent: &str, state: Option<&str>) -> Json {
+    let own = params.get("_meta").unwrap_or_else(Json::empty_object);
+    let own = own.without_members(|name| matches!(name, "tracestate" | "baggage"));
+    let own = own.with_member("traceparent", &Json::from_text(parent));
+    let own = match state {
+        Some(state) => own.with_member("tracestate", &Json::from_text(state)),
+        None => own,
+    };
+    params.with_member("_meta", &own)
+}
+
 /// The reserved members of a request's `_meta`, and the others as they came.
 #[derive(Clone, Debug, Default)]
 pub struct RequestMeta {

@@ -80,8 +80,8 @@ impl StoreError {
             Error::Database(fault) => {
                 Self::Unavailable(format!("SQLSTATE {}", fault.code().unwrap_or_default()))
             }
-            Error::Io(fault) => Self::Unavailable(fault.kind().to_string()),
-            Error::Tls(_) => Self::Unavailable("TLS failed".to_owned()),
+            Error::Io(fault) => Self::Unavailable(reason(fault)),
+            Error::Tls(fault) => Self::Unavailable(format!("TLS: {fault}")),
             Error::PoolTimedOut => Self::Unavailable("no connection in time".to_owned()),
             Error::PoolClosed => Self::Unavailable("closed".to_owned()),
             _ => Self::Unavailable("no connection".to_owned()),
@@ -104,4 +104,11 @@ impl StoreError {
             _ => false,
         }
     }
+}
+
+/// A fault of the connection, without what a server may have said.
+fn reason(fault: &std::io::Error) -> String {
+    let within = fault.get_ref();
+    let tls = within.and_then(|within| within.downcast_ref::<rustls::Error>());
+    tls.map_or_else(|| fault.kind().to_string(), |tls| format!("TLS: {tls}"))
 }

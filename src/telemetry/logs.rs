@@ -22,16 +22,20 @@ pub enum TelemetryFault {
     Twice,
 }
 
-/// Sets up logging for the whole process, once: what to log (`info`,
-/// `warn,toolgate=debug`), and whether each line is a JSON object or text.
-/// A panic becomes a log line too.
-///
-/// # Errors
-/// When the filter cannot be read, or logging has been set up already.
-pub fn init(filter: &str, json: bool) -> Result<(), TelemetryFault> {
+/// Something that takes events, whatever it is made of.
+pub(super) type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// Writes what passes the filter (`info`, `warn,toolgate=debug`) as lines: JSON
+/// objects, or text.
+pub(super) fn layer(filter: &str, json: bool) -> Result<BoxedLayer, TelemetryFault> {
     let filter = EnvFilter::builder().parse(filter)?;
+    Ok(lines(json, io::stderr).with_filter(filter).boxed())
+}
+
+/// Sets up logging for the whole process, once. A panic becomes a log line too.
+pub(super) fn install(layers: Vec<BoxedLayer>) -> Result<(), TelemetryFault> {
     tracing_subscriber::registry()
-        .with(lines(json, io::stderr).with_filter(filter))
+        .with(layers)
         .try_init()
         .map_err(|_| TelemetryFault::Twice)?;
     std::panic::set_hook(Box::new(log_panic));
@@ -48,7 +52,7 @@ fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     );
 }
 
-fn lines<W>(json: bool, writer: W) -> Box<dyn Layer<Registry> + Send + Sync>
+fn lines<W>(json: bool, writer: W) -> BoxedLayer
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
@@ -210,7 +214,7 @@ mod tests {
     #[test]
     fn a_filter_that_is_none_is_refused() {
         assert!(matches!(
-            init("toolgate=loud", true),
+            layer("toolgate=loud", true),
             Err(TelemetryFault::Filter(_))
         ));
     }

@@ -1,10 +1,13 @@
-//! What is counted and measured. Labels are upstream, tool, outcome, method,
-//! reason and kind of finding: never a session, client, user or tenant, nor any
-//! text that a caller chooses.
+//! What is counted and measured. Labels are upstream, tool, outcome, method, kind
+//! of error, reason and kind of finding, and the tenant in one counter where the
+//! operator says so: never a session, client or user, nor any text that a caller
+//! chooses.
 
 mod audit;
+mod durations;
 mod labels;
 mod limits;
+mod messages;
 mod process;
 mod tools;
 
@@ -19,9 +22,11 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use self::labels::{LabelLabel, ReasonLabel, ResultLabel, UpstreamLabel};
+use super::Losses;
 use super::names::metric;
 use crate::ids::{ToolName, UpstreamId};
 
+pub use self::messages::SentMessage;
 pub use self::tools::{CallOutcome, ToolMetrics};
 
 /// The media type of [`Metrics::render`].
@@ -34,7 +39,9 @@ pub type SharedMetrics = Arc<Metrics>;
 #[derive(Debug)]
 pub struct Metrics {
     registry: Registry,
+    started: i64,
     tools: tools::Tools,
+    messages: messages::Messages,
     refusals: Family<ReasonLabel, Counter>,
     authentication_failures: Family<ReasonLabel, Counter>,
     findings: Family<LabelLabel, Counter>,
@@ -52,9 +59,16 @@ pub struct Metrics {
 impl Metrics {
     /// Fresh metrics of a process that started at this time (seconds since the Unix epoch).
     pub fn new(started: i64) -> Self {
+        Self::with(started, false, &Losses::default())
+    }
+
+    /// The same, with calls counted by tenant too, and with what telemetry itself loses.
+    pub fn with(started: i64, by_tenant: bool, losses: &Losses) -> Self {
         let mut metrics = Self {
             registry: Registry::default(),
+            started,
             tools: tools::Tools::new(),
+            messages: messages::Messages::new(by_tenant),
             refusals: Family::default(),
             authentication_failures: Family::default(),
             findings: Family::default(),
@@ -72,6 +86,12 @@ impl Metrics {
         };
         let mut registry = Registry::default();
         metrics.tools.register(&mut registry);
+        metrics.messages.register(&mut registry);
+        registry.register(
+            metric::TELEMETRY_LOST,
+            "Spans, log records and exports of metrics that did not reach the collector",
+            losses.family(),
+        );
         metrics.register_counters(&mut registry);
         metrics.audit.register(&mut registry);
         metrics.limits.register(&mut registry);
@@ -144,16 +164,28 @@ impl Metrics {
         self.tools.tool(upstream, tool)
     }
 
-    /// A call of a tool that the caller does not have. Its name is the caller's text
-    /// and no label.
-    pub fn unresolved_call(&self, outcome: CallOutcome, took: Duration) {
-        self.tools.unresolved().record(outcome, took);
+    /// The series of calls of tools that their callers do not have: the name is the
+    /// caller's text and no label.
+    pub fn unresolved(&self) -> Arc<ToolMetrics> {
+        self.tools.unresolved()
     }
 
-    /// A request of another method than `tools/call`, answered. `method` and
-    /// `outcome` are words of the program, so that their number is bounded.
-    pub fn operation(&self, method: &'static str, outcome: &'static str, took: Duration) {
-        self.tools.operation(method, outcome, took);
+    /// A request of another method than `tools/call`, answered. `method`, `outcome`
+    /// and `error_type` are words of the program, so that their number is bounded.
+    pub fn operation(
+        &self,
+        method: &'static str,
+        outcome: &'static str,
+        error_type: &'static str,
+        took: Duration,
+    ) {
+        self.tools.operation(method, outcome, error_type, took);
+    }
+
+    /// When the process started, in nanoseconds since the Unix epoch.
+    pub(super) fn started_nanos(&self) -> u64 {
+        let started = u64::try_from(self.started).unwrap_or_default();
+        started.saturating_mul(1_000_000_000)
     }
 
     /// A request was refused.

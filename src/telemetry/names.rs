@@ -3,20 +3,23 @@
 //!
 //! Fields are used as `tracing::info!({ field::TENANT } = %tenant, "…")`.
 
-/// Spans: `area.thing.action`.
+/// Spans of the steps of a call, in their order. Those of messages have the names
+/// that the conventions give them: the method, and the tool or prompt that it is about.
 pub mod span {
-    /// One HTTP request.
-    pub const HTTP_REQUEST: &str = "http.request";
-    /// One MCP request within it.
-    pub const MCP_REQUEST: &str = "mcp.request.handle";
-    /// A request to an upstream.
-    pub const UPSTREAM_REQUEST: &str = "upstream.request.send";
-    /// Reading an upstream's tools again.
-    pub const CATALOG_REFRESH: &str = "catalog.upstream.refresh";
-    /// Fetching an identity provider's keys.
-    pub const KEYS_FETCH: &str = "identity.keys.fetch";
-    /// Committing a batch of audit events.
-    pub const AUDIT_COMMIT: &str = "audit.batch.commit";
+    /// Quotas.
+    pub const LIMITS: &str = "limits";
+    /// Whether the caller has it, and may use it.
+    pub const VISIBILITY: &str = "visibility";
+    /// The arguments held against the schema.
+    pub const ARGUMENTS: &str = "arguments";
+    /// The call put on record.
+    pub const AUDIT_STARTED: &str = "audit.started";
+    /// The upstream at work: time limit, attempts, questions.
+    pub const DISPATCH: &str = "dispatch";
+    /// The answer cleaned.
+    pub const SANITIZE: &str = "sanitize";
+    /// The outcome put on record.
+    pub const AUDIT_FINISHED: &str = "audit.finished";
 }
 
 /// Fields of log lines and spans: dotted, unit last.
@@ -45,6 +48,28 @@ pub mod field {
     pub const SESSION: &str = "mcp.session.id";
     /// The exposed name of a tool.
     pub const TOOL: &str = "gen_ai.tool.name";
+    /// The exposed name of a prompt.
+    pub const PROMPT: &str = "gen_ai.prompt.name";
+    /// What is done, where it is the call of a tool: [`EXECUTE_TOOL`].
+    pub const OPERATION: &str = "gen_ai.operation.name";
+    /// The value of [`OPERATION`].
+    pub const EXECUTE_TOOL: &str = "execute_tool";
+    /// The URI of a resource.
+    pub const RESOURCE: &str = "mcp.resource.uri";
+    /// The id of a JSON-RPC request.
+    pub const JSONRPC_ID: &str = "jsonrpc.request.id";
+    /// The code of a JSON-RPC error.
+    pub const RPC_STATUS: &str = "rpc.response.status_code";
+    /// The kind of a failure.
+    pub const ERROR_TYPE: &str = "error.type";
+    /// What carries the messages: `tcp` or `pipe`.
+    pub const TRANSPORT: &str = "network.transport";
+    /// What it speaks: `http`.
+    pub const PROTOCOL: &str = "network.protocol.name";
+    /// The host that is connected to.
+    pub const SERVER_ADDRESS: &str = "server.address";
+    /// Its port.
+    pub const SERVER_PORT: &str = "server.port";
     /// How a call ended.
     pub const OUTCOME: &str = "outcome";
     /// Why something was refused or failed.
@@ -65,6 +90,16 @@ pub mod field {
 pub mod metric {
     /// How long MCP requests took, as seen from outside.
     pub const OPERATION_DURATION: &str = "mcp_server_operation_duration";
+    /// How long messages to upstreams took, answer included.
+    pub const CLIENT_OPERATION_DURATION: &str = "mcp_client_operation_duration";
+    /// How long sessions of callers lasted that were ended.
+    pub const SESSION_DURATION: &str = "mcp_server_session_duration";
+    /// How long sessions at upstreams lasted.
+    pub const CLIENT_SESSION_DURATION: &str = "mcp_client_session_duration";
+    /// Telemetry that was to be exported and was not.
+    pub const TELEMETRY_LOST: &str = "toolgate_telemetry_lost";
+    /// Calls of a tenant, where the operator wants them counted.
+    pub const TENANT_CALLS: &str = "toolgate_tenant_calls";
     /// Calls by how they ended.
     pub const CALLS: &str = "toolgate_calls";
     /// Requests refused before they reached an upstream.

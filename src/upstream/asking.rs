@@ -17,9 +17,12 @@ use super::message;
 use super::patience::{Hold, Patience};
 use crate::protocol::json::Kind;
 use crate::protocol::{
-    ClientCapabilities, Json, PendingReply, Replied, ReplySlot, Request, RequestId, ServerMethod,
-    ServerRequest, UpstreamEvent, codes, destination, error_object, meta,
+    ClientCapabilities, Json, PendingReply, Replied, ReplySlot, Request, RequestId, RequestMeta,
+    ServerMethod, ServerRequest, UpstreamEvent, codes, destination, error_object, meta,
 };
+use crate::telemetry::TraceContext;
+use crate::telemetry::names::field;
+use crate::telemetry::trace::Span;
 
 /// Questions of one request that may be open at the same time.
 const MOST: usize = 16;
@@ -53,6 +56,8 @@ pub(super) struct Question {
     until: Instant,
     over: bool,
     asks: Arc<Asks>,
+    /// Open until it is answered.
+    span: Span,
     _hold: Hold,
 }
 
@@ -140,6 +145,7 @@ pub(super) fn take<'a>(
         return refused("not supported by this client, or asked outside of a request of its own");
     };
     let (params, token) = without_token(params);
+    let (params, span) = traced(method, params, &request.id, ear.place());
     let (reply, pending) = ReplySlot::new(token.is_some());
     let taken_back = CancellationToken::new();
     {
@@ -159,6 +165,7 @@ pub(super) fn take<'a>(
         until: Instant::now() + asks.limit,
         over: false,
         _hold: asks.patience.hold(),
+        span,
         asks,
     };
     let own = request.id.json().string();
@@ -170,6 +177,31 @@ pub(super) fn take<'a>(
         reply,
     });
     (Some(ear), Taken::Asks(event, Box::new(question)))
+}
+
+/// The handling of the server's request, part of the trace that it names or of the
+/// request that it belongs to; and the params with the place that goes on to the client.
+fn traced(
+    method: ServerMethod,
+    params: Json,
+    id: &RequestId,
+    within: Option<&TraceContext>,
+) -> (Json, Span) {
+    let own = RequestMeta::of(Some(&params));
+    let named = TraceContext::read(own.traceparent.as_deref(), own.tracestate.as_deref());
+    let beside = named.as_ref().and(within);
+    let span = Span::server(method.as_str(), named.as_ref().or(within), beside);
+    if span.records() {
+        span.note(field::METHOD, method.as_str());
+        span.note(field::JSONRPC_ID, id.key());
+    }
+    match span.place() {
+        Some(place) => (
+            meta::with_trace(&params, place.parent(), place.state()),
+            span,
+        ),
+        None => (params, span),
+    }
 }
 
 /// The params without a progress token, and the token.
@@ -211,12 +243,27 @@ impl Question {
             (Some(Replied::Reply(reply)), _) => {
                 self.over = true;
                 let none = || self.method.unanswered("the client gave no answer");
-                Some(message::reply(&self.id, &reply.unwrap_or_else(none)))
+                let reply = reply.unwrap_or_else(none);
+                self.told(&reply);
+                Some(message::reply(&self.id, &reply))
             }
             (None, _) => {
                 self.over = true;
+                self.span.fail("cancelled");
                 None
             }
+        }
+    }
+}
+
+impl Question {
+    /// Says in the trace what the server is told.
+    fn told(&self, reply: &Result<Json, Json>) {
+        let Err(error) = reply else { return };
+        let code = error.get("code").and_then(|code| code.integer());
+        if let Some(code) = code.filter(|_| self.span.records()) {
+            self.span.note(field::RPC_STATUS, code.to_string());
+            self.span.fail(code.to_string());
         }
     }
 }

@@ -5,13 +5,14 @@
 //! dropped here, where the HTTP kind would wait.
 
 mod waiting;
+mod writing;
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -19,8 +20,10 @@ use tokio_util::sync::CancellationToken;
 
 pub(super) use self::waiting::Outcome;
 use self::waiting::{Waiter, Waiting, id_of_cut};
+use self::writing::write;
 use super::asking::{self, Taken};
 use super::hearing::{Changes, Ear, Line, Said, outcome};
+use super::leg::Legs;
 use super::lines::{Line as Text, Lines};
 use super::profile::Profile;
 use super::{CallerKey, UpstreamError, UpstreamRequest, message};
@@ -42,6 +45,7 @@ pub(super) struct Connection {
     waiting: Mutex<Waiting>,
     ids: AtomicI64,
     changes: Changes,
+    legs: Arc<Legs>,
     profile: OnceLock<Profile>,
     level: tokio::sync::Mutex<Option<LogLevel>>,
     /// The streams are closed, or are to be.
@@ -55,7 +59,7 @@ impl Connection {
         output: R,
         input: W,
         max_answer: usize,
-        changes: Changes,
+        (changes, legs): (Changes, Arc<Legs>),
     ) -> Arc<Self>
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -68,6 +72,7 @@ impl Connection {
             waiting: Mutex::default(),
             ids: AtomicI64::new(1),
             changes,
+            legs,
             profile: OnceLock::new(),
             level: tokio::sync::Mutex::default(),
             over: CancellationToken::new(),
@@ -125,10 +130,14 @@ impl Connection {
             self.lower_level(level).await;
         }
         let id = self.next_id();
-        let ear = Ear::new(id, request, line);
-        let body = message::call(id, request, era);
-        let answered = self.exchange(request.caller, ear, body, true).await?;
-        outcome(answered)
+        let version = self.profile().map(|profile| profile.version);
+        let leg = self.legs.begin(id, request, version, None);
+        let ear = leg.within(|| Ear::new(id, request, line));
+        let body = message::call(id, request, leg.trace(), era);
+        let exchanged = self.exchange(request.caller, ear, body, true);
+        let answered = leg.around(exchanged).await.and_then(outcome);
+        leg.end(answered.as_ref());
+        answered
     }
 
     /// A request of the gateway's own; not cancelled when it is dropped.
@@ -139,6 +148,23 @@ impl Connection {
     ) -> Result<Outcome, UpstreamError> {
         self.exchange(CallerKey::GATEWAY, Ear::deaf(id), body, false)
             .await
+    }
+
+    /// Such a request that is measured: one that is answered soon.
+    pub(super) async fn ask_measured(
+        self: &Arc<Self>,
+        id: i64,
+        method: &'static str,
+        body: Bytes,
+    ) -> Result<Outcome, UpstreamError> {
+        let leg = self.legs.own(id, method);
+        let asked = leg.around(self.ask(id, body)).await;
+        match &asked {
+            Ok(Ok(result)) => leg.end(Ok(result)),
+            Ok(Err(error)) => leg.end(Err(&super::hearing::rpc(error))),
+            Err(fault) => leg.end(Err(fault)),
+        }
+        asked
     }
 
     async fn exchange(
@@ -368,26 +394,6 @@ impl Drop for Flight<'_> {
             let connection = Arc::clone(self.connection);
             runtime.spawn(async move { connection.tell(body).await });
         }
-    }
-}
-
-async fn write<W: AsyncWrite + Unpin>(
-    mut input: W,
-    mut letters: mpsc::Receiver<Bytes>,
-    over: CancellationToken,
-) {
-    let writing = async {
-        while let Some(letter) = letters.recv().await {
-            input.write_all(&letter).await?;
-            input.write_all(b"\n").await?;
-            input.flush().await?;
-        }
-        std::io::Result::Ok(())
-    };
-    // A server that does not read any more is seen by its output's end.
-    tokio::select! {
-        () = over.cancelled() => {}
-        _ = writing => {}
     }
 }
 

@@ -27,7 +27,9 @@ pub(super) async fn greet(
             return std::future::pending().await;
         }
         let id = connection.next_id();
-        connection.ask(id, message::discover(id)).await
+        connection
+            .ask_measured(id, "server/discover", message::discover(id))
+            .await
     });
     if probe && let Ok(answered) = timeout(PROBE, &mut discovered).await {
         return match Result::from(Verdict::of(&answered?))? {
@@ -67,7 +69,11 @@ fn shared_capabilities() -> Json {
 async fn initialise(connection: &Arc<Connection>) -> Result<Profile, UpstreamError> {
     let id = connection.next_id();
     let answered = connection
-        .ask(id, message::initialize(id, &shared_capabilities()))
+        .ask_measured(
+            id,
+            "initialize",
+            message::initialize(id, &shared_capabilities()),
+        )
         .await?;
     let result = super::hearing::outcome(answered)?;
     let profile = profile::of_initialize(&result)?;

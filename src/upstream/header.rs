@@ -1,10 +1,17 @@
 //! Header values as the modern transport wants them (MCP 2026-07-28
-//! Streamable HTTP, Value Encoding).
+//! Streamable HTTP, Value Encoding), and the place in a trace.
 
 use std::borrow::Cow;
 
+use ::http::{HeaderMap, HeaderName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+
+use super::link::add;
+use crate::telemetry::TraceContext;
+
+const TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
 
 const OPEN: &str = "=?base64?";
 const CLOSE: &str = "?=";
@@ -20,6 +27,16 @@ pub fn encode_header_value(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(format!("{OPEN}{}{CLOSE}", STANDARD.encode(text)))
+}
+
+/// Adds the place in a trace that a message is at.
+pub(super) fn add_trace(headers: &mut HeaderMap, trace: Option<&TraceContext>) {
+    if let Some(trace) = trace {
+        add(headers, TRACE_PARENT, trace.parent());
+        if let Some(state) = trace.state() {
+            add(headers, TRACE_STATE, state);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::protocol::{
     Json, LogLevel, Message, Notification, Request, RequestId, Response, Untrusted, UpstreamEvent,
     meta,
 };
+use crate::telemetry::{TraceContext, trace};
 
 /// Word of resources that waits for a slow reader.
 const BACKLOG: usize = 256;
@@ -95,6 +96,8 @@ pub(super) struct Ear {
     log_level: Option<LogLevel>,
     events: EventSender,
     asks: Option<Arc<Asks>>,
+    /// Where in a trace the request is.
+    place: Option<TraceContext>,
 }
 
 impl Ear {
@@ -110,6 +113,7 @@ impl Ear {
             log_level: request.log_level,
             events: line.events.clone(),
             asks: request.may_be_asked().then(asks),
+            place: trace::here(),
         }
     }
 
@@ -121,7 +125,13 @@ impl Ear {
             log_level: None,
             events: tokio::sync::mpsc::channel(1).0,
             asks: None,
+            place: None,
         }
+    }
+
+    /// Where in a trace the request is.
+    pub(super) fn place(&self) -> Option<&TraceContext> {
+        self.place.as_ref()
     }
 
     pub(super) fn id(&self) -> i64 {

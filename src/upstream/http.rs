@@ -17,6 +17,7 @@ use tokio_util::task::TaskTracker;
 
 use super::gate::Gate;
 use super::hearing::{Changes, Line, News};
+use super::leg::{Legs, Transport};
 use super::link::{Link, Reading, header_of};
 use super::listen::{Listening, lock};
 use super::patience::Patience;
@@ -24,14 +25,15 @@ use super::profile::Profile;
 use super::sessions::Sessions;
 use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
 use super::{
-    Abilities, CallerKey, Credential, EventSender, Upstream, UpstreamError, UpstreamRequest,
-    legacy, modern, probe,
+    Abilities, BuildFault, CallerKey, Credential, EventSender, Upstream, UpstreamError,
+    UpstreamRequest, legacy, modern, probe,
 };
 use crate::clock::SharedClock;
 use crate::config;
 use crate::ids::UpstreamId;
-use crate::outgoing::{Outgoing, OutgoingFault, Reach, Target};
+use crate::outgoing::{Outgoing, Reach, Target};
 use crate::protocol::{Era, Json, Untrusted, Version};
+use crate::telemetry::metrics::Metrics;
 
 /// How long closing sessions may take when the service stops.
 const FAREWELL: Duration = Duration::from_secs(3);
@@ -76,6 +78,15 @@ pub(super) enum Miss {
     Stale(UpstreamError),
 }
 
+impl Miss {
+    /// What went wrong.
+    pub(super) fn fault(&self) -> &UpstreamError {
+        match self {
+            Self::Fault(fault) | Self::Stale(fault) => fault,
+        }
+    }
+}
+
 impl From<UpstreamError> for Miss {
     fn from(fault: UpstreamError) -> Self {
         Self::Fault(fault)
@@ -89,21 +100,40 @@ impl HttpUpstream {
         config: &config::Upstream,
         outgoing: &Outgoing,
         clock: SharedClock,
-    ) -> Result<Self, OutgoingFault> {
-        let target = Target::try_from(&kind.url)?;
+        metrics: Arc<Metrics>,
+    ) -> Result<Self, BuildFault> {
+        let target = Target::try_from(&kind.url).map_err(|fault| {
+            let id = id.clone();
+            BuildFault::Url { id, fault }
+        })?;
         let reach = if kind.allow_private {
             Reach::Private
         } else {
             Reach::Public
         };
+        let connect = config.timeout.connect.0;
+        let client = match &kind.tls {
+            None => outgoing.client(reach, connect),
+            Some(tls) => outgoing.client_with(reach, connect, tls).map_err(|fault| {
+                let id = id.clone();
+                BuildFault::Tls { id, fault }
+            })?,
+        };
         let stop = CancellationToken::new();
+        let legs = Legs {
+            upstream: id.clone(),
+            transport: Transport::Http,
+            address: Some((target.host().to_owned(), target.port())),
+            metrics,
+        };
         let http = Http {
             id,
             link: Arc::new(Link {
-                client: outgoing.client(reach, config.timeout.connect.0),
+                client,
                 target,
                 max_answer: config.max_answer.0,
                 clock,
+                legs,
             }),
             changes: Changes::new(),
             sessions: Sessions::new(),

@@ -12,6 +12,8 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::protocol::{LogLevel, UpstreamEvent};
 use crate::secret::Secret;
+use crate::telemetry::TraceContext;
+use crate::telemetry::metrics::Metrics;
 
 #[path = "../../examples/upstream_hostile/server.rs"]
 mod hostile;
@@ -30,7 +32,15 @@ fn upstream_at(url: &str) -> Arc<dyn Upstream> {
     .unwrap();
     let outgoing = Arc::new(Outgoing::new(&config::Outgoing::default()).unwrap());
     let clock: SharedClock = Arc::new(SystemClock);
-    build(UpstreamId::from("test"), &config, &outgoing, &clock).unwrap()
+    let metrics = Arc::new(Metrics::new(0));
+    build(
+        UpstreamId::from("test"),
+        &config,
+        &outgoing,
+        &clock,
+        &metrics,
+    )
+    .unwrap()
 }
 
 async fn stage(path: &str) -> Stage {
@@ -202,7 +212,8 @@ async fn nothing_is_sent_upstream_but_what_was_given() {
     for path in BOTH {
         let stage = stage(path).await;
         let mut request = call("echo");
-        request.trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into());
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        request.trace = TraceContext::read(Some(parent), None);
         request.credential = Some(Credential {
             name: "Authorization".into(),
             value: Secret::new("Bearer UP2".into()),
@@ -419,7 +430,8 @@ async fn concrete(path: &str) -> (hostile::Hostile, HttpUpstream) {
     let outgoing = Outgoing::new(&config::Outgoing::default()).unwrap();
     let clock: SharedClock = Arc::new(SystemClock);
     let id = UpstreamId::from("test");
-    let upstream = HttpUpstream::new(id, kind, &config, &outgoing, clock).unwrap();
+    let metrics = Arc::new(Metrics::new(0));
+    let upstream = HttpUpstream::new(id, kind, &config, &outgoing, clock, metrics).unwrap();
     (server, upstream)
 }
 

@@ -10,15 +10,18 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
+use super::header::add_trace;
 use super::hearing::{Ear, Heard, Line, hear};
 use super::http::{Http, Miss};
-use super::link::{Answer, Reading, Refusal, TRACE, add};
+use super::link::{Answer, Reading, Refusal};
+use super::opening::open;
 use super::profile::{Profile, is_modern_error};
 use super::resumption::Resumption;
-use super::session::{Flight, Session, open};
+use super::session::{Flight, Session};
 use super::sessions::{Lease, SessionKey};
 use super::{CallerKey, UpstreamError, UpstreamRequest, listen, message};
 use crate::protocol::{Era, Json, LogLevel, UpstreamEvent};
+use crate::telemetry::TraceContext;
 
 /// How long the first request of a session waits for the session's own stream.
 const STANDS: Duration = Duration::from_millis(500);
@@ -29,6 +32,15 @@ enum Lost {
     Session(UpstreamError),
     /// Anything else.
     Miss(Miss),
+}
+
+impl Lost {
+    fn fault(&self) -> &UpstreamError {
+        match self {
+            Self::Session(fault) => fault,
+            Self::Miss(miss) => miss.fault(),
+        }
+    }
 }
 
 impl From<UpstreamError> for Lost {
@@ -112,13 +124,28 @@ async fn exchange(
         let _ = timeout(STANDS, session.face().stood.cancelled()).await;
     }
     let id = http.next_id();
+    let (version, own) = (session.profile().version, session.face().id());
+    let leg = http.link.legs.begin(id, request, Some(version), own);
+    let outcome = leg
+        .around(asked(http, session, id, request, leg.trace(), line))
+        .await;
+    leg.end(outcome.as_ref().map_err(Lost::fault));
+    outcome
+}
+
+async fn asked(
+    http: &Arc<Http>,
+    session: &Arc<Session>,
+    id: i64,
+    request: &UpstreamRequest,
+    trace: Option<&TraceContext>,
+    line: &Line,
+) -> Result<Json, Lost> {
     let ear = Ear::new(id, request, line);
     let mut headers = session.face().headers();
-    if let Some(trace) = &request.trace {
-        add(&mut headers, TRACE, trace);
-    }
+    add_trace(&mut headers, trace);
     let mut flight = Flight::start(session, &ear);
-    let body = message::call(id, request, Era::Legacy);
+    let body = message::call(id, request, trace, Era::Legacy);
     let answer = http.link.post(headers, body).await?;
     match http.link.read(answer).await? {
         Answer::Messages(reading) => {

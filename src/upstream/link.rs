@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
+use super::leg::Legs;
 use super::sse::{SseParser, SseTooLarge};
 use super::{Credential, UpstreamError};
 use crate::clock::SharedClock;
@@ -34,6 +35,7 @@ pub(super) struct Link {
     pub(super) target: Target,
     pub(super) max_answer: usize,
     pub(super) clock: SharedClock,
+    pub(super) legs: Legs,
 }
 
 /// An answer, by what can be done with it.
@@ -79,7 +81,6 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const METHOD: HeaderName = HeaderName::from_static("mcp-method");
 pub(super) const NAME: HeaderName = HeaderName::from_static("mcp-name");
-pub(super) const TRACE: HeaderName = HeaderName::from_static("traceparent");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The headers of every message.

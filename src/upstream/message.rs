@@ -6,6 +6,7 @@ use bytes::Bytes;
 use super::UpstreamRequest;
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Era, Json, RequestId, Version, meta, notification_message};
+use crate::telemetry::TraceContext;
 
 fn client_info() -> Json {
     ObjectBuilder::new()
@@ -16,8 +17,13 @@ fn client_info() -> Json {
 
 /// The caller's request under our id. Our id is the progress token too, so that
 /// tokens of two callers never meet.
-pub(super) fn call(id: i64, request: &UpstreamRequest, era: Era) -> Bytes {
-    let meta = request_meta(id, request, era);
+pub(super) fn call(
+    id: i64,
+    request: &UpstreamRequest,
+    trace: Option<&TraceContext>,
+    era: Era,
+) -> Bytes {
+    let meta = request_meta(id, request, trace, era);
     let own;
     let params = if request.params.get("_meta").is_some() {
         own = request.params.without_members(|name| name == "_meta");
@@ -55,7 +61,12 @@ fn inner(object: &Json) -> &str {
         .trim()
 }
 
-fn request_meta(id: i64, request: &UpstreamRequest, era: Era) -> Json {
+fn request_meta(
+    id: i64,
+    request: &UpstreamRequest,
+    trace: Option<&TraceContext>,
+    era: Era,
+) -> Json {
     let mut out = ObjectBuilder::with_capacity(256);
     if era == Era::Modern {
         out = out
@@ -69,8 +80,11 @@ fn request_meta(id: i64, request: &UpstreamRequest, era: Era) -> Json {
     if request.progress {
         out = out.integer(meta::PROGRESS_TOKEN, id);
     }
-    if let Some(trace) = &request.trace {
-        out = out.text("traceparent", trace);
+    if let Some(trace) = trace {
+        out = out.text("traceparent", trace.parent());
+        if let Some(state) = trace.state() {
+            out = out.text("tracestate", state);
+        }
     }
     for (key, value) in &request.meta {
         if !is_ours(key) {
@@ -92,6 +106,7 @@ fn is_ours(key: &str) -> bool {
             | meta::SERVER_INFO
             | meta::SUBSCRIPTION_ID
             | "traceparent"
+            | "tracestate"
             | "baggage"
     )
 }
@@ -217,7 +232,7 @@ mod tests {
     fn the_callers_parameters_go_on_as_they_came() {
         let request = asked(r#"{ "name":"x","arguments":{"n":1.0e2,"s":"\u0041"} }"#);
         assert_eq!(
-            text(call(7, &request, Era::Legacy)),
+            text(call(7, &request, None, Era::Legacy)),
             r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"x","arguments":{"n":1.0e2,"s":"\u0041"}}}"#
         );
     }
@@ -227,27 +242,28 @@ mod tests {
         let mut request = asked(r#"{"_meta":{"evil":1},"name":"x"}"#);
         request.progress = true;
         request.log_level = Some(LogLevel::Warning);
-        request.trace = Some("00-a-b-01".into());
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+        let trace = TraceContext::read(Some(parent), Some("a=b"));
         request.meta = vec![
             ("com.example/a".into(), Json::from_integer(1)),
             (meta::PROTOCOL_VERSION.into(), Json::null()),
             ("progressToken".into(), Json::from_integer(99)),
             ("baggage".into(), Json::from_text("b")),
         ];
-        let body = text(call(7, &request, Era::Modern));
+        let body = text(call(7, &request, trace.as_ref(), Era::Modern));
         insta::assert_snapshot!(
             body.replace(env!("CARGO_PKG_VERSION"), "VERSION"),
-            @r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"toolgate","version":"VERSION"},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"warning","progressToken":7,"traceparent":"00-a-b-01","com.example/a":1},"name":"x"}}"#
+            @r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"toolgate","version":"VERSION"},"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"warning","progressToken":7,"traceparent":"00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01","tracestate":"a=b","com.example/a":1},"name":"x"}}"#
         );
     }
 
     #[test]
     fn empty_parameters_stay_an_object() {
         assert_eq!(
-            text(call(1, &asked("{}"), Era::Legacy)),
+            text(call(1, &asked("{}"), None, Era::Legacy)),
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#
         );
-        text(call(1, &asked("{}"), Era::Modern));
+        text(call(1, &asked("{}"), None, Era::Modern));
     }
 
     #[test]

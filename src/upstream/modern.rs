@@ -3,14 +3,13 @@
 
 use ::http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::header::encode_header_value;
+use super::header::{add_trace, encode_header_value};
 use super::hearing::{Ear, Heard, Line, hear};
 use super::http::{Http, Miss};
-use super::link::{
-    Answer, METHOD, NAME, PROTOCOL_VERSION, Reading, Refusal, TRACE, add, base_headers,
-};
+use super::link::{Answer, METHOD, NAME, PROTOCOL_VERSION, Reading, Refusal, add, base_headers};
 use super::{Credential, UpstreamError, UpstreamRequest, message};
 use crate::protocol::{Era, Json, Version, codes};
+use crate::telemetry::TraceContext;
 
 /// The headers of a request of the gateway's own.
 pub(super) fn own_headers(method: &'static str, credential: Option<&Credential>) -> HeaderMap {
@@ -21,7 +20,7 @@ pub(super) fn own_headers(method: &'static str, credential: Option<&Credential>)
     headers
 }
 
-fn headers(request: &UpstreamRequest) -> HeaderMap {
+fn headers(request: &UpstreamRequest, trace: Option<&TraceContext>) -> HeaderMap {
     let mut headers = own_headers(request.method, request.credential.as_ref());
     if let Some(name) = &request.name {
         add(&mut headers, NAME, &encode_header_value(name));
@@ -31,9 +30,7 @@ fn headers(request: &UpstreamRequest) -> HeaderMap {
             add(&mut headers, name, &encode_header_value(value));
         }
     }
-    if let Some(trace) = &request.trace {
-        add(&mut headers, TRACE, trace);
-    }
+    add_trace(&mut headers, trace);
     headers
 }
 
@@ -45,8 +42,26 @@ pub(super) async fn call(
     line: &Line,
 ) -> Result<Json, Miss> {
     let id = http.next_id();
-    let body = message::call(id, request, Era::Modern);
-    let answer = http.link.post(headers(request), body).await?;
+    let leg = http
+        .link
+        .legs
+        .begin(id, request, Some(Version::MODERN), None);
+    let outcome = leg
+        .around(exchange(http, id, request, leg.trace(), line))
+        .await;
+    leg.end(outcome.as_ref().map_err(Miss::fault));
+    outcome
+}
+
+async fn exchange(
+    http: &Http,
+    id: i64,
+    request: &UpstreamRequest,
+    trace: Option<&TraceContext>,
+    line: &Line,
+) -> Result<Json, Miss> {
+    let body = message::call(id, request, trace, Era::Modern);
+    let answer = http.link.post(headers(request, trace), body).await?;
     match http.link.read(answer).await? {
         Answer::Messages(reading) => {
             let ear = Ear::new(id, request, line);

@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 
+use super::header::add_trace;
 use super::hearing::read;
 use super::http::Http;
 use super::link::{Answer, Reading, Refusal};
 use super::profile::{Profile, Verdict, is_modern_error};
 use super::sessions::SessionKey;
-use super::{UpstreamError, UpstreamRequest, message, modern, session};
+use super::{UpstreamError, UpstreamRequest, message, modern, opening};
 use crate::protocol::{Json, Message};
+use crate::telemetry::TraceContext;
 
 /// Longest wait for the answer to the modern request. A legacy server may say
 /// nothing at all to it.
@@ -32,7 +34,7 @@ pub(super) async fn probe(
     {
         return Ok(profile);
     }
-    let session = session::open(http, request).await?;
+    let session = opening::open(http, request).await?;
     let profile = session.profile().clone();
     if !profile.sessionless {
         let key = SessionKey::of(request);
@@ -47,7 +49,22 @@ async fn discover(
     request: &UpstreamRequest,
 ) -> Result<Option<Profile>, UpstreamError> {
     let id = http.next_id();
-    let headers = modern::own_headers("server/discover", request.credential.as_ref());
+    // Its outcome says which era the server is of, and nothing of how it fares.
+    let leg = http.link.legs.own(id, "server/discover");
+    let discovered = leg.around(discovered(http, id, request, leg.trace())).await;
+    let nothing = Json::empty_object();
+    leg.end(discovered.as_ref().map(|_| &nothing));
+    discovered
+}
+
+async fn discovered(
+    http: &Http,
+    id: i64,
+    request: &UpstreamRequest,
+    trace: Option<&TraceContext>,
+) -> Result<Option<Profile>, UpstreamError> {
+    let mut headers = modern::own_headers("server/discover", request.credential.as_ref());
+    add_trace(&mut headers, trace);
     let answer = http.link.post(headers, message::discover(id)).await?;
     let outcome = match http.link.read(answer).await {
         Ok(Answer::Messages(reading)) => first_response(http, id, reading).await,

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 
 use crate::protocol::{ClientCapabilities, Json, LogLevel, Untrusted, UpstreamEvent};
 use crate::secret::Secret;
+use crate::telemetry::TraceContext;
 
 /// Where an upstream's progress, log messages and questions go while it works. Bounded: a
 /// receiver that is slow slows the upstream down; one that is gone does not.
@@ -70,8 +71,9 @@ pub struct UpstreamRequest {
     pub credential: Option<Credential>,
     /// `Mcp-Param-*` headers: whole name and plain value; encoded where they are sent.
     pub param_headers: Vec<(String, String)>,
-    /// `traceparent` (W3C Trace Context), for the header and for `_meta` (SEP-414).
-    pub trace: Option<String>,
+    /// The caller's place in a trace; what goes on in headers and `_meta` (SEP-414) where
+    /// no traces are exported.
+    pub trace: Option<TraceContext>,
     /// When an answer is of no use any more.
     pub deadline: Instant,
 }

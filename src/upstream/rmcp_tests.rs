@@ -11,6 +11,7 @@ use tokio::time::{Instant, timeout};
 use super::*;
 use crate::clock::SystemClock;
 use crate::protocol::{LogLevel, UpstreamEvent};
+use crate::telemetry::metrics::Metrics;
 
 #[path = "../../examples/upstream_rmcp/server.rs"]
 pub(super) mod rmcp_server;
@@ -25,7 +26,15 @@ async fn stage(era: Era) -> Arc<dyn Upstream> {
         serde_json::from_value(json!({ "mcp": { "url": url, "allow_private": true } })).unwrap();
     let outgoing = Outgoing::new(&config::Outgoing::default()).unwrap();
     let clock: SharedClock = Arc::new(SystemClock);
-    build(UpstreamId::from("rmcp"), &config, &outgoing, &clock).unwrap()
+    let metrics = Arc::new(Metrics::new(0));
+    build(
+        UpstreamId::from("rmcp"),
+        &config,
+        &outgoing,
+        &clock,
+        &metrics,
+    )
+    .unwrap()
 }
 
 fn request(method: &'static str, params: &Value) -> UpstreamRequest {

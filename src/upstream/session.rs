@@ -9,22 +9,20 @@ use std::time::Duration;
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::asking::{self, Taken};
-use super::hearing::{Ear, Heard, hear};
+use super::hearing::Ear;
 use super::http::Http;
-use super::link::{Answer, Link, PROTOCOL_VERSION, Reading, SESSION_ID, add, base_headers};
-use super::profile::{self, Profile};
-use super::{CallerKey, Credential, UpstreamError, UpstreamRequest, message};
-use crate::protocol::{ClientCapabilities, Json, LogLevel, Request, Version};
+use super::link::{Answer, Link, PROTOCOL_VERSION, SESSION_ID, add, base_headers};
+use super::profile::Profile;
+use super::{Credential, UpstreamError, message};
+use crate::protocol::{LogLevel, Request, Version};
 
 /// How long a message that waits for no result may take.
 const ERRAND: Duration = Duration::from_secs(5);
-/// Longest session id that is kept.
-const LONGEST_ID: usize = 1024;
 
 /// What a session's requests, streams and errands need of it.
 pub(super) struct Face {
@@ -51,6 +49,7 @@ pub(super) struct Session {
     /// and each request hears what it asked for.
     pub(super) level: tokio::sync::Mutex<Option<LogLevel>>,
     followed: AtomicBool,
+    opened: Instant,
     tasks: TaskTracker,
 }
 
@@ -145,6 +144,11 @@ impl Face {
         self.lost.load(Ordering::Relaxed)
     }
 
+    /// Its id, where the server keeps sessions.
+    pub(super) fn id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
     /// Whether there is a session at all, or a server that keeps none.
     pub(super) fn is_session(&self) -> bool {
         self.id.is_some()
@@ -202,6 +206,7 @@ impl Session {
             profile,
             level: tokio::sync::Mutex::default(),
             followed: AtomicBool::new(false),
+            opened: Instant::now(),
             tasks: http.tasks.clone(),
         })
     }
@@ -210,6 +215,10 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.face.stop.cancel();
+        if self.face.id.is_some() {
+            let lasted = self.opened.elapsed();
+            self.face.link.legs.session_over(self.face.version, lasted);
+        }
         if self.face.id.is_none() || self.face.lost.load(Ordering::Relaxed) {
             return;
         }
@@ -225,70 +234,6 @@ impl Drop for Session {
             );
         }
     }
-}
-
-/// Opens a session for a client that can do this: `initialize`, then
-/// `notifications/initialized`.
-pub(super) async fn open(
-    http: &Http,
-    request: &UpstreamRequest,
-) -> Result<Arc<Session>, UpstreamError> {
-    let number = http.next_id();
-    let credential = request.credential.as_ref();
-    let headers = base_headers(credential);
-    let declared = match request.caller {
-        CallerKey::GATEWAY => ClientCapabilities::of_gateway().relayed(false),
-        _ => request.declared(),
-    };
-    let body = message::initialize(number, &declared);
-    let answer = http.link.post(headers, body).await?;
-    let id = session_id(answer.header("mcp-session-id"))?;
-    let reading = match http.link.read(answer).await? {
-        Answer::Messages(reading) => reading,
-        Answer::Accepted => {
-            return Err(UpstreamError::Garbage {
-                what: "nothing where an answer was due",
-            });
-        }
-        Answer::Refused(refusal) => return Err(refusal.into_fault()),
-    };
-    let result = initialised(http, number, reading).await?;
-    let mut profile = profile::of_initialize(&result)?;
-    profile.sessionless = id.is_none();
-    let session = Session::new(http, id, profile, credential);
-    session.face.tell(message::initialized()).await?;
-    Ok(session)
-}
-
-fn session_id(header: Option<&str>) -> Result<Option<String>, UpstreamError> {
-    match header {
-        None => Ok(None),
-        Some(id)
-            if !id.is_empty()
-                && id.len() <= LONGEST_ID
-                && id.bytes().all(|byte| byte.is_ascii_graphic()) =>
-        {
-            Ok(Some(id.to_owned()))
-        }
-        Some(_) => Err(UpstreamError::Garbage {
-            what: "a session id that is none",
-        }),
-    }
-}
-
-async fn initialised(
-    http: &Http,
-    number: i64,
-    mut reading: Reading,
-) -> Result<Json, UpstreamError> {
-    let ear = Ear::deaf(number);
-    while let Some(json) = reading.next().await? {
-        if let Heard::Answer(answer) = hear(&json, &ear, &http.changes).await? {
-            http.finish(reading);
-            return answer;
-        }
-    }
-    Err(UpstreamError::Broken)
 }
 
 /// A request that is under way. If it is dropped before it has landed, the server

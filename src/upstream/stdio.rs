@@ -24,6 +24,7 @@ use super::connection::Connection;
 use super::gate::Gate;
 use super::greeting::greet;
 use super::hearing::{Changes, Line, News};
+use super::leg::{Legs, Transport};
 use super::listen::lock;
 use super::patience::Patience;
 use super::subscribing::{SUBSCRIBE, settled, subscription, subscription_steps};
@@ -33,6 +34,7 @@ use super::{
 use crate::config;
 use crate::ids::UpstreamId;
 use crate::protocol::{Era, Json, Untrusted, Version};
+use crate::telemetry::metrics::Metrics;
 
 /// How long a child may take to be greeted, whatever its callers wait for: the
 /// first start of a package runner downloads.
@@ -58,6 +60,7 @@ struct Shared {
     max_answer: usize,
     gate: Gate,
     changes: Changes,
+    legs: Arc<Legs>,
     /// Resources to be heard of (modern).
     wanted: watch::Sender<BTreeSet<String>>,
     /// Resources that the child was asked to tell of (legacy).
@@ -98,7 +101,14 @@ impl StdioUpstream {
         id: UpstreamId,
         kind: &config::StdioUpstream,
         config: &config::Upstream,
+        metrics: Arc<Metrics>,
     ) -> Self {
+        let legs = Arc::new(Legs {
+            upstream: id.clone(),
+            transport: Transport::Stdio,
+            address: None,
+            metrics,
+        });
         let stop = CancellationToken::new();
         let shared = Shared {
             id,
@@ -107,6 +117,7 @@ impl StdioUpstream {
             max_answer: config.max_answer.0,
             gate: Gate::new(config.concurrent),
             changes: Changes::new(),
+            legs,
             wanted: watch::Sender::default(),
             subscribed: std::sync::Mutex::default(),
             state: watch::Sender::new(State::Starting),
@@ -295,7 +306,7 @@ impl Shared {
             pipes.output,
             pipes.input,
             self.max_answer,
-            self.changes.clone(),
+            (self.changes.clone(), Arc::clone(&self.legs)),
         );
         let patience = LONGEST_START.max(self.connect);
         let greeted = tokio::select! {
@@ -324,6 +335,9 @@ impl Shared {
         // Closing the connection closes the child's input.
         connection.close();
         let status = process.end().await;
+        if let (Life::Over(lived, _), Some(profile)) = (&life, connection.profile()) {
+            self.legs.session_over(profile.version, *lived);
+        }
         match life {
             Life::Over(lived, None) => Life::Over(lived, status),
             life => life,

@@ -13,6 +13,7 @@ use super::rmcp_tests::rmcp_server::{Era, Server};
 use super::*;
 use crate::clock::SystemClock;
 use crate::protocol::{LogLevel, UpstreamEvent};
+use crate::telemetry::metrics::Metrics;
 
 const ROLE: &str = "TOOLGATE_TEST_CHILD";
 
@@ -41,7 +42,15 @@ fn upstream(stdio: &Value) -> Arc<dyn Upstream> {
     .unwrap();
     let outgoing = Outgoing::new(&config::Outgoing::default()).unwrap();
     let clock: SharedClock = Arc::new(SystemClock);
-    build(UpstreamId::from("child"), &config, &outgoing, &clock).unwrap()
+    let metrics = Arc::new(Metrics::new(0));
+    build(
+        UpstreamId::from("child"),
+        &config,
+        &outgoing,
+        &clock,
+        &metrics,
+    )
+    .unwrap()
 }
 
 fn sdk_child(role: &str) -> Arc<dyn Upstream> {

@@ -10,7 +10,7 @@ use super::support::{Era, Gateway, Setup, Value, both, eventually, json};
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
 /// Headers that may go to an upstream; no other does.
-const ALLOWED: [&str; 11] = [
+const ALLOWED: [&str; 12] = [
     "accept",
     "content-length",
     "content-type",
@@ -20,6 +20,7 @@ const ALLOWED: [&str; 11] = [
     "mcp-protocol-version",
     "mcp-session-id",
     "traceparent",
+    "tracestate",
     "user-agent",
     "authorization",
 ];
@@ -84,6 +85,7 @@ async fn the_callers_token_and_headers_end_at_the_gateway() {
             ("X-Hop", "1"),
             ("Accept-Encoding", "br"),
             ("traceparent", TRACE),
+            ("tracestate", "rojo=1"),
             ("User-Agent", "their-agent/1"),
         ] {
             caller = caller.header(name, value);
@@ -122,10 +124,10 @@ async fn the_callers_token_and_headers_end_at_the_gateway() {
         }
         for call in server.calls() {
             assert_eq!(call.header("traceparent"), Some(TRACE), "{id}");
-            assert_eq!(
-                call.message["params"]["_meta"]["traceparent"], TRACE,
-                "{id}"
-            );
+            let meta = &call.message["params"]["_meta"];
+            assert_eq!(meta["traceparent"], TRACE, "{id}");
+            assert_eq!(call.header("tracestate"), Some("rojo=1"), "{id}");
+            assert_eq!(meta["tracestate"], "rojo=1", "{id}");
         }
     }
     let records = gateway.audit_of(&["--trace-id", &TRACE[3..35]], 16).await;

@@ -81,6 +81,8 @@ mod streams;
 mod subscriptions;
 mod support;
 mod tasks;
+mod telemetry;
+mod tls;
 mod tools;
 mod translation;
 mod wire_rules;

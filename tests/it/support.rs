@@ -18,8 +18,10 @@
 pub(crate) mod answer;
 pub(crate) mod asking;
 pub(crate) mod audit;
+pub(crate) mod authority;
 pub(crate) mod browser;
 pub(crate) mod client;
+pub(crate) mod collector;
 pub(crate) mod config;
 pub(crate) mod fleet;
 pub(crate) mod folder;

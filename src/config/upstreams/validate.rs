@@ -82,6 +82,10 @@ impl McpUpstream {
                 );
             }
         });
+        if let Some(tls) = &self.tls {
+            let https = self.url.starts_with("https://");
+            check.within("tls", |check| tls.validate(https, check));
+        }
     }
 }
 

@@ -15,15 +15,15 @@ fn value(metrics: &Metrics, series: &str) -> Option<String> {
 
 const SHOWN: &[(&str, &str)] = &[
     (
-        r#"mcp_server_operation_duration_seconds_count{method="tools/call",upstream="search",tool="find",outcome="ok"}"#,
+        r#"mcp_server_operation_duration_seconds_count{method="tools/call",upstream="search",tool="find",outcome="ok",error_type=""}"#,
         "1",
     ),
     (
-        r#"mcp_server_operation_duration_seconds_bucket{le="0.02",method="tools/call",upstream="search",tool="find",outcome="ok"}"#,
+        r#"mcp_server_operation_duration_seconds_bucket{le="0.02",method="tools/call",upstream="search",tool="find",outcome="ok",error_type=""}"#,
         "1",
     ),
     (
-        r#"mcp_server_operation_duration_seconds_count{method="tools/list",upstream="",tool="",outcome="ok"}"#,
+        r#"mcp_server_operation_duration_seconds_count{method="tools/list",upstream="",tool="",outcome="refused",error_type="-32602"}"#,
         "1",
     ),
     (
@@ -32,6 +32,22 @@ const SHOWN: &[(&str, &str)] = &[
     ),
     (
         r#"toolgate_calls_total{upstream="",tool="other",outcome="refused"}"#,
+        "1",
+    ),
+    (
+        r#"mcp_client_operation_duration_seconds_count{method="tools/call",upstream="search",tool="find",transport="tcp",error_type="timeout"}"#,
+        "1",
+    ),
+    (
+        r#"mcp_server_session_duration_seconds_count{version="2025-11-25"}"#,
+        "1",
+    ),
+    (
+        r#"mcp_client_session_duration_seconds_count{upstream="search",version="2025-11-25",transport="pipe"}"#,
+        "1",
+    ),
+    (
+        r#"toolgate_tenant_calls_total{tenant="acme",outcome="ok"}"#,
         "1",
     ),
     (r#"toolgate_refusals_total{reason="limit"}"#, "1"),
@@ -61,13 +77,27 @@ const SHOWN: &[(&str, &str)] = &[
 
 #[test]
 fn every_metric_is_shown_under_its_name() {
-    let metrics = Metrics::new(1_700_000_000);
+    let metrics = Metrics::with(1_700_000_000, true, &Losses::default());
     let search = UpstreamId::new("search");
     metrics
         .tool(&search, &ToolName::new("find"))
-        .record(CallOutcome::Ok, MILLISECOND * 15);
-    metrics.unresolved_call(CallOutcome::Refused, MILLISECOND);
-    metrics.operation("tools/list", "ok", MILLISECOND);
+        .took(CallOutcome::Ok, "", MILLISECOND * 15);
+    metrics
+        .tool(&search, &ToolName::new("find"))
+        .count(CallOutcome::Ok);
+    metrics.unresolved().count(CallOutcome::Refused);
+    metrics.operation("tools/list", "refused", "-32602", MILLISECOND);
+    let sent = SentMessage {
+        upstream: &search,
+        transport: "tcp",
+        method: "tools/call",
+        tool: Some("find"),
+        error_type: "timeout",
+    };
+    metrics.sent(sent, MILLISECOND);
+    metrics.session_ended("2025-11-25", MILLISECOND);
+    metrics.upstream_session_ended(&search, "2025-11-25", "pipe", MILLISECOND);
+    metrics.tenant_call(&crate::ids::TenantId::new("acme"), CallOutcome::Ok);
     metrics.refusal("limit");
     metrics.authentication_failure("expired");
     metrics.findings("github_token", 2);
@@ -148,15 +178,13 @@ fn the_first_five_hundred_tools_have_series_of_their_own() {
     let (one, two) = (UpstreamId::new("one"), UpstreamId::new("two"));
     for number in 0..600 {
         let tool = ToolName::new(format!("tool_{number}"));
-        metrics
-            .tool(&one, &tool)
-            .record(CallOutcome::Ok, MILLISECOND);
+        metrics.tool(&one, &tool).count(CallOutcome::Ok);
     }
     // A name that has its own keeps it, with another upstream too.
     for (upstream, tool) in [(&one, "tool_0"), (&two, "tool_0"), (&two, "new")] {
         metrics
             .tool(upstream, &ToolName::new(tool))
-            .record(CallOutcome::Ok, MILLISECOND);
+            .count(CallOutcome::Ok);
     }
     for (series, expected) in [
         (
@@ -186,6 +214,13 @@ fn the_first_five_hundred_tools_have_series_of_their_own() {
     ] {
         assert_eq!(value(&metrics, series).as_deref(), expected, "{series}");
     }
+}
+
+#[test]
+fn tenants_are_no_label_unless_the_operator_says_so() {
+    let metrics = Metrics::new(0);
+    metrics.tenant_call(&crate::ids::TenantId::new("acme"), CallOutcome::Ok);
+    assert!(!metrics.render().contains("acme"));
 }
 
 #[test]

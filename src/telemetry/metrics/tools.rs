@@ -1,22 +1,19 @@
 //! The series of tools. A call records with a few atomics: the series are looked
 //! up when a tool comes into the catalogue, not when it is called.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::super::names::metric;
-use super::labels::{CallLabels, OperationLabels};
+use super::durations::{Durations, Timed, durations, observe};
+use super::labels::{Bounded, CallLabels, OTHER, OperationLabels};
 use crate::ids::{ToolName, UpstreamId};
 
-/// Exposed names that have series of their own.
-const MOST_TOOLS: usize = 500;
-const OTHER: &str = "other";
 const CALL: &str = "tools/call";
 
 /// How a call ended: the words of the audit, with one for all refusals (their step
@@ -69,33 +66,20 @@ impl CallOutcome {
     }
 }
 
-type Durations = Family<OperationLabels, Histogram, fn() -> Histogram>;
-
-/// The boundaries that OpenTelemetry's conventions for MCP recommend.
-fn durations() -> Histogram {
-    Histogram::new([
-        0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-    ])
-}
+type OfUpstream = HashMap<Arc<str>, Arc<ToolMetrics>>;
 
 #[derive(Debug)]
 pub(super) struct Tools {
     families: Families,
-    unresolved: ToolMetrics,
-    known: Mutex<Known>,
+    unresolved: Arc<ToolMetrics>,
+    names: Bounded,
+    known: RwLock<HashMap<UpstreamId, OfUpstream>>,
 }
 
 #[derive(Clone, Debug)]
 struct Families {
-    durations: Durations,
+    durations: Durations<OperationLabels>,
     calls: Family<CallLabels, Counter>,
-}
-
-/// Grows to `MOST_TOOLS` names and one `other` for each upstream.
-#[derive(Debug, Default)]
-struct Known {
-    names: HashSet<Arc<str>>,
-    tools: HashMap<UpstreamId, HashMap<Arc<str>, Arc<ToolMetrics>>>,
 }
 
 impl Tools {
@@ -105,9 +89,10 @@ impl Tools {
             calls: Family::default(),
         };
         Self {
-            unresolved: ToolMetrics::new(families.clone(), "".into(), OTHER.into()),
+            unresolved: ToolMetrics::new(families.clone(), "".into(), OTHER.into()).into(),
             families,
-            known: Mutex::default(),
+            names: Bounded::default(),
+            known: RwLock::default(),
         }
     }
 
@@ -126,17 +111,14 @@ impl Tools {
     }
 
     pub(super) fn tool(&self, upstream: &UpstreamId, tool: &ToolName) -> Arc<ToolMetrics> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Known { names, tools } = &mut *known;
-        let label = match names.get(tool.as_str()) {
-            Some(name) => Arc::clone(name),
-            None if names.len() < MOST_TOOLS => {
-                let name: Arc<str> = tool.as_str().into();
-                names.insert(Arc::clone(&name));
-                name
+        let label = self.names.label(tool.as_str());
+        {
+            let tools = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(known) = tools.get(upstream).and_then(|of| of.get(&label)) {
+                return Arc::clone(known);
             }
-            None => OTHER.into(),
-        };
+        }
+        let mut tools = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let of_upstream = tools.entry(upstream.clone()).or_default();
         let metrics = of_upstream.entry(Arc::clone(&label)).or_insert_with(|| {
             let upstream = upstream.as_str().into();
@@ -145,21 +127,26 @@ impl Tools {
         Arc::clone(metrics)
     }
 
-    pub(super) fn unresolved(&self) -> &ToolMetrics {
-        &self.unresolved
+    pub(super) fn unresolved(&self) -> Arc<ToolMetrics> {
+        Arc::clone(&self.unresolved)
     }
 
-    pub(super) fn operation(&self, method: &'static str, outcome: &'static str, took: Duration) {
+    pub(super) fn operation(
+        &self,
+        method: &'static str,
+        outcome: &'static str,
+        error_type: &'static str,
+        took: Duration,
+    ) {
         let none: Arc<str> = "".into();
-        self.families
-            .durations
-            .get_or_create(&OperationLabels {
-                method,
-                upstream: Arc::clone(&none),
-                tool: none,
-                outcome,
-            })
-            .observe(took.as_secs_f64());
+        let labels = OperationLabels {
+            method,
+            upstream: Arc::clone(&none),
+            tool: none,
+            outcome,
+            error_type,
+        };
+        observe(&self.families.durations.get_or_create(&labels), took);
     }
 }
 
@@ -169,13 +156,9 @@ pub struct ToolMetrics {
     families: Families,
     upstream: Arc<str>,
     tool: Arc<str>,
-    series: [OnceLock<Series>; CallOutcome::ALL.len()],
-}
-
-#[derive(Debug)]
-struct Series {
-    calls: Counter,
-    durations: Histogram,
+    calls: [OnceLock<Counter>; CallOutcome::ALL.len()],
+    /// Of the calls that went well: almost all.
+    well: OnceLock<Timed>,
 }
 
 impl ToolMetrics {
@@ -184,37 +167,43 @@ impl ToolMetrics {
             families,
             upstream,
             tool,
-            series: Default::default(),
+            calls: Default::default(),
+            well: OnceLock::new(),
         }
     }
 
     /// A call ended.
-    pub fn record(&self, outcome: CallOutcome, took: Duration) {
-        let Some(slot) = self.series.get(outcome as usize) else {
+    pub fn count(&self, outcome: CallOutcome) {
+        let Some(slot) = self.calls.get(outcome as usize) else {
             return;
         };
-        let series = slot.get_or_init(|| self.make(outcome.as_str()));
-        series.calls.inc();
-        series.durations.observe(took.as_secs_f64());
+        let labels = || CallLabels {
+            upstream: Arc::clone(&self.upstream),
+            tool: Arc::clone(&self.tool),
+            outcome: outcome.as_str(),
+        };
+        let made = || self.families.calls.get_or_create_owned(&labels());
+        slot.get_or_init(made).inc();
     }
 
-    fn make(&self, outcome: &'static str) -> Series {
-        let (upstream, tool) = (&self.upstream, &self.tool);
-        Series {
-            calls: self.families.calls.get_or_create_owned(&CallLabels {
-                upstream: Arc::clone(upstream),
-                tool: Arc::clone(tool),
-                outcome,
-            }),
-            durations: self
-                .families
-                .durations
-                .get_or_create_owned(&OperationLabels {
-                    method: CALL,
-                    upstream: Arc::clone(upstream),
-                    tool: Arc::clone(tool),
-                    outcome,
-                }),
+    /// It was answered. `error_type` is the word for its failure; none is empty.
+    pub fn took(&self, outcome: CallOutcome, error_type: &'static str, took: Duration) {
+        if outcome == CallOutcome::Ok && error_type.is_empty() {
+            let made = || self.durations(outcome.as_str(), error_type);
+            observe(self.well.get_or_init(made), took);
+        } else {
+            observe(&self.durations(outcome.as_str(), error_type), took);
         }
+    }
+
+    fn durations(&self, outcome: &'static str, error_type: &'static str) -> Timed {
+        let labels = OperationLabels {
+            method: CALL,
+            upstream: Arc::clone(&self.upstream),
+            tool: Arc::clone(&self.tool),
+            outcome,
+            error_type,
+        };
+        self.families.durations.get_or_create_owned(&labels)
     }
 }

@@ -1,6 +1,6 @@
 //! A scripted server on the other end of in-memory streams.
 
-use tokio::io::{AsyncBufReadExt, BufReader, DuplexStream, Lines as TokioLines};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines as TokioLines};
 
 use tokio::time::Instant;
 
@@ -25,6 +25,15 @@ impl Peer {
     }
 }
 
+fn legs() -> Arc<Legs> {
+    Arc::new(Legs {
+        upstream: UpstreamId::from("peer"),
+        transport: crate::upstream::leg::Transport::Stdio,
+        address: None,
+        metrics: Arc::new(crate::telemetry::metrics::Metrics::new(0)),
+    })
+}
+
 fn stage(limit: usize, version: Version) -> (Arc<Connection>, Peer) {
     let (ours_in, theirs_out) = tokio::io::duplex(1 << 16);
     let (theirs_in, ours_out) = tokio::io::duplex(1 << 16);
@@ -33,7 +42,7 @@ fn stage(limit: usize, version: Version) -> (Arc<Connection>, Peer) {
         ours_in,
         ours_out,
         limit,
-        Changes::new(),
+        (Changes::new(), legs()),
     );
     connection.greeted(Profile {
         version,

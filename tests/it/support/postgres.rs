@@ -285,6 +285,11 @@ impl Database {
         self.cluster.url(&self.name)
     }
 
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The cluster that it is in.
     pub(crate) fn cluster(&self) -> &Arc<OwnPostgres> {
         &self.cluster
