@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::support::browser::{Browser, Page};
 use super::support::login_idp::{CLIENT, LoginIdp, SECRET};
+use super::support::oauth::state;
 use super::support::process::{Process, free_port};
 use super::support::sign_in::{
     LOOPBACK, claims, desk, federated, federated_with, is_out, refresh, rows, setup, tokens,
@@ -319,9 +320,11 @@ async fn userinfo_is_asked_for_what_the_id_token_leaves_out_and_only_of_the_same
         (&claims["tenant"], &claims["roles"]),
         (&json!("globex"), &json!(["boss"]))
     );
+    let before = state(&gateway);
     idp.script(|script| script.userinfo["sub"] = json!("mallory"));
     let page = Browser::new().connect_through(&desk(&gateway)).await;
     assert_eq!(page.status, 502, "{page:?}");
+    assert_eq!(state(&gateway), before);
 }
 
 #[tokio::test]
