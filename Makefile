@@ -3,10 +3,11 @@
 # make sqlx    writes the offline query data anew after a change of SQL
 # make soak    what takes long: millions of hostile inputs, millions of audited rows, a thousand calls
 #              killed twenty times; builds in release
+# make sbom    what the program is made of (CycloneDX), as target/toolgate.cdx.json
 # make bench   the peers side by side (bench/README.md); builds in release
 
 .DEFAULT_GOAL := test
-.PHONY: test setup build unit integration doc lint fmt clippy deny sqlx sqlx-check soak bench clean-clients
+.PHONY: test setup build unit integration doc lint fmt clippy deny sqlx sqlx-check soak bench clean-clients hadolint sbom secrets
 
 # Queries are checked against .sqlx, whatever database is at hand.
 export SQLX_OFFLINE = true
@@ -38,7 +39,7 @@ doc:
 	$(call part,examples in the documentation)
 	cargo test --locked --doc
 
-lint: fmt clippy deny
+lint: fmt clippy deny hadolint
 
 fmt:
 	$(call part,format)
@@ -53,6 +54,15 @@ deny:
 	$(call part,dependencies)
 	.ci/cargo-deny --locked check -D unmatched-skip bans licenses sources
 
+hadolint:
+	$(call part,Dockerfiles)
+	.ci/hadolint Dockerfile deploy/compose/idp/Dockerfile
+
+sbom:
+	.ci/cargo-cyclonedx --quiet --format json --spec-version 1.5 --describe crate --override-filename toolgate.cdx
+	mv toolgate.cdx.json target/toolgate.cdx.json
+	@echo "$$(grep -c '"purl"' target/toolgate.cdx.json) parts in target/toolgate.cdx.json"
+
 sqlx:
 	tests/offline-queries.sh write
 
@@ -60,9 +70,11 @@ sqlx-check:
 	$(call part,offline query data)
 	tests/offline-queries.sh check
 
+# The database syncs, as it would in service: what a durable record costs is the point.
 soak:
 	$(call part,soak)
-	tests/with-postgres.sh cargo test --locked --release --test soak -- --nocapture --test-threads 1
+	POSTGRES_OPTIONS='-c shared_buffers=1GB -c max_wal_size=8GB' tests/with-postgres.sh \
+		cargo test --locked --release --test soak -- --nocapture --test-threads 1
 	cargo test --locked --test it -- --ignored audit_
 
 bench:

@@ -8,6 +8,7 @@ mod background;
 mod database;
 mod explain;
 mod health;
+mod replicas;
 mod snapshot;
 
 use std::net::SocketAddr;
@@ -30,7 +31,7 @@ use crate::http::{self, Edge, Listening, Snapshot};
 use crate::identity::OwnTokens;
 use crate::ids::ReplicaId;
 use crate::lifecycle::{Lifecycle, Signals, Stop};
-use crate::limits::{Limits, StreamCaps, Ticks};
+use crate::limits::{Limits, StreamCaps};
 use crate::mcp::{self, Relay, Sessions};
 use crate::oauth::continuations::Continuations;
 use crate::oauth::{self, AuthorizationServer};
@@ -44,8 +45,10 @@ use crate::telemetry::{self, metrics::Metrics};
 pub(crate) use audit_command::{auditor, operator, record, upkeep};
 pub(crate) use authorize::Authorization;
 pub use database::migrate;
-pub(crate) use database::{maintain, patient_reader, reader};
+pub(crate) use database::{maintain, patient_reader, reader, ways};
 pub use explain::explain;
+pub(crate) use explain::upstreams;
+pub(crate) use replicas::redis;
 
 use database::Database;
 
@@ -219,7 +222,7 @@ impl App {
         let sanitizer = Arc::new(Sanitizer::new());
         let auditor = Arc::new(spawn_auditor(&store, &clock, id, &metrics, &keys));
         let own_tokens = Arc::new(own_tokens(&store, &keys, &clock));
-        let limits = Arc::new(Limits::new(Ticks::machine()));
+        let limits = Arc::new(replicas::limits(config, &metrics)?);
         let streams = Arc::new(StreamCaps::new(config.streams));
         let lifecycle = Arc::new(Lifecycle::default());
         let snapshot = snapshot::make(&loaded, public, &outgoing, &clock, None)?;

@@ -16,6 +16,7 @@ mod grants;
 mod keys;
 mod migrate;
 mod quickstart;
+mod ready;
 mod sample;
 mod sanitize;
 mod serve;
@@ -56,11 +57,17 @@ enum Command {
     ///
     /// Example: toolgate call `crm_find_customer` --args '{"query": "Ada"}' --url <http://127.0.0.1:8080/mcp> --token-file token
     Call(call::Options),
-    /// Walks a sign-in as a client would, and says what a client would stumble over. Exit code 1:
-    /// clients cannot sign in.
+    /// With a URL: walks a sign-in as a client would, and says what a client would stumble over.
+    /// Without: says what is wrong with what a configuration rests on, and what to change. Exit
+    /// code 1: clients cannot sign in, or the deployment must not be relied on.
     ///
-    /// Example: toolgate doctor <https://tools.example.com/mcp>
+    /// Examples: toolgate doctor <https://tools.example.com/mcp>,
+    /// toolgate doctor --config toolgate.yaml
     Doctor(doctor::Options),
+    /// Asks the running service of a configuration whether it is ready. Exit code 1: it is not.
+    ///
+    /// Example: toolgate ready --config toolgate.yaml
+    Ready(ConfigFile),
     /// Prints an access token for a user of the quickstart data.
     ///
     /// Example: toolgate token --user alice@acme.test
@@ -116,6 +123,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Quickstart(options) => on_runtime(quickstart::run(options)),
         Command::Explain(options) => on_runtime(explain::run(options)),
         Command::Call(options) => on_runtime(call::run(options)),
+        Command::Ready(file) => on_runtime(ready::run(file)),
         Command::Doctor(options) => on_runtime(doctor::run(options)),
         Command::Audit(command) => on_runtime(audit::run(command)),
         Command::Grants(command) => on_runtime(grants::run(command)),

@@ -43,6 +43,62 @@ impl Clock for SystemClock {
     }
 }
 
+/// A time as text: RFC 3339 in UTC with all six digits of the second's fraction, so
+/// that times have one length, line up, and sort as text.
+pub mod timestamp {
+    use serde::Serializer;
+    use time::format_description::BorrowedFormatItem;
+    use time::macros::format_description;
+    use time::{OffsetDateTime, UtcOffset};
+
+    const FORM: &[BorrowedFormatItem<'_>] =
+        format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
+
+    /// The text.
+    pub fn text(time: OffsetDateTime) -> String {
+        let utc = time.to_offset(UtcOffset::UTC);
+        utc.format(FORM).unwrap_or_default()
+    }
+
+    /// For `#[serde(serialize_with)]`.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize<S: Serializer>(
+        time: &OffsetDateTime,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&text(*time))
+    }
+
+    /// For `#[serde(serialize_with)]` where there may be none.
+    ///
+    /// # Errors
+    /// The serializer's.
+    pub fn serialize_option<S: Serializer>(
+        time: &Option<OffsetDateTime>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match time {
+            Some(time) => serialize(time, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn every_time_has_the_same_length_and_is_in_utc() {
+            let whole = time::macros::datetime!(2026-07-28 12:00:00 +2);
+            assert_eq!(text(whole), "2026-07-28T10:00:00.000000Z");
+            let fraction = time::macros::datetime!(2026-07-28 12:00:00.120 UTC);
+            assert_eq!(text(fraction), "2026-07-28T12:00:00.120000Z");
+        }
+    }
+}
+
 /// A clock that stands still until it is moved; for tests.
 #[derive(Debug)]
 pub struct ManualClock(std::sync::Mutex<OffsetDateTime>);

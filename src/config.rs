@@ -14,6 +14,7 @@ mod keeping;
 mod limits;
 mod names;
 mod outgoing;
+mod redis;
 mod resources;
 mod sanitize;
 mod server;
@@ -63,6 +64,7 @@ pub use limits::{Bucket, EdgeLimits, TenantLimits, ToolLimits};
 pub use load::{Loaded, load, parse};
 pub use names::{NameRule, NameRules};
 pub use outgoing::Outgoing;
+pub use redis::{Redis, WhenAway};
 pub use resources::{ResourceUris, Resources};
 pub use sanitize::{
     Action, CustomPattern, Expression, Sanitize, SanitizeException, SanitizeExceptions,
@@ -98,6 +100,8 @@ pub struct Config {
     /// File with the deployment's keys: 64 hexadecimal digits a line, the first
     /// seals, all open. Required unless the database is embedded.
     pub keys_file: Option<PathBuf>,
+    /// Where replicas count limits together.
+    pub redis: Redis,
     /// Caps on open streams.
     pub streams: Streams,
     /// Limits by address, for callers that are not known yet.

@@ -18,6 +18,7 @@ mod revoked;
 mod router;
 mod serve;
 mod sse;
+mod unread;
 
 use std::sync::Arc;
 

@@ -209,7 +209,7 @@ impl Pipeline {
 
     /// The steps. What comes back is recorded; what is refused here is not yet.
     async fn steps(&self, call: &Call, record: &mut Record) -> Result<Answered, Refusal> {
-        let ready = self.admitted(call, record)?;
+        let ready = self.admitted(call, record).await?;
         let round = self.rounds.open(call, &ready.errand).await?;
         record.continues(round.first_call());
         let recorded = self.recorded(record).await?;
@@ -239,21 +239,21 @@ impl Pipeline {
     }
 
     /// Everything that can refuse before anything is dispatched.
-    fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
+    async fn admitted(&self, call: &Call, record: &mut Record) -> Result<Ready, Refusal> {
         let cost = match call.ask.method {
             // Looking how a task stands is no work.
             Method::GetTask => Cost::Browse,
             _ => Cost::Call,
         };
-        let admission = self.limits.admit(&call.context, cost)?;
+        let admission = self.limits.admit(&call.context, cost).await?;
         match call.ask.method {
-            Method::CallTool => self.admitted_tool(call, admission, record),
+            Method::CallTool => self.admitted_tool(call, admission, record).await,
             method if method.is_of_tasks() => self.admitted_task(call, admission, record),
             _ => self.admitted_reading(call, admission, record),
         }
     }
 
-    fn admitted_tool(
+    async fn admitted_tool(
         &self,
         call: &Call,
         admission: Admission,
@@ -271,7 +271,7 @@ impl Pipeline {
             });
         }
         let admission = match &tool.rule.class {
-            Some(class) => admission.merge(self.limits.admit_tool(context, class)?),
+            Some(class) => admission.merge(self.limits.admit_tool(context, class).await?),
             None => admission,
         };
         let arguments = call.ask.param("arguments");

@@ -15,6 +15,7 @@ pub mod audit_partitions;
 mod audit_role;
 pub mod audit_rows;
 pub mod audit_scan;
+pub mod condition;
 mod connect;
 pub mod embedded;
 mod error;

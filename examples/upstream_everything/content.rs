@@ -111,7 +111,7 @@ impl Server {
         prompts
     }
 
-    pub(crate) fn prompt(&self, asked: &Asked) -> Outcome {
+    pub(crate) fn prompt(asked: &Asked) -> Outcome {
         let message = |content: Value| json!({"role": "user", "content": content});
         let text = |text: &str| message(json!({"type": "text", "text": text}));
         let messages = match asked.params["name"].as_str().unwrap_or_default() {

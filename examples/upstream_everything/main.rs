@@ -155,7 +155,7 @@ impl Server {
             "prompts/list" => json!({"prompts": self.prompts()}),
             "tools/call" => return self.call(asked).await,
             "resources/read" => self.read(asked)?,
-            "prompts/get" => return self.prompt(asked),
+            "prompts/get" => return Self::prompt(asked),
             "completion/complete" => {
                 let typed = asked.params["argument"]["value"]
                     .as_str()
@@ -220,11 +220,10 @@ async fn serve(
 ) -> Response {
     match (server.era, method.as_str()) {
         (Era::Modern, "POST") => modern::post(server, &headers, &body).await,
-        (Era::Modern, _) => StatusCode::METHOD_NOT_ALLOWED.into_response(),
         (Era::Legacy, "POST") => legacy::post(server, &headers, &body).await,
         (Era::Legacy, "GET") => legacy::get(&server, &headers),
         (Era::Legacy, "DELETE") => legacy::delete(&server, &headers),
-        (Era::Legacy, _) => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }
 

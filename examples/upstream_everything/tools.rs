@@ -89,7 +89,7 @@ impl Server {
         for tool in &mut tools {
             match tool["name"].as_str().unwrap_or_default() {
                 "test_ui" => {
-                    tool["_meta"] = json!({"ui": {"resourceUri": "ui://test/widget.html"}})
+                    tool["_meta"] = json!({"ui": {"resourceUri": "ui://test/widget.html"}});
                 }
                 "failing_job" => tool["execution"] = json!({"taskSupport": "required"}),
                 _ => {}
@@ -235,6 +235,7 @@ fn roots() -> Value {
     json!({"method": "roots/list", "params": {}})
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an arm of the table of tools")]
 fn input(requests: &Value, state: Option<&str>) -> Outcome {
     let mut result = json!({"resultType": "input_required", "inputRequests": requests});
     if let Some(state) = state {
@@ -243,6 +244,7 @@ fn input(requests: &Value, state: Option<&str>) -> Outcome {
     Ok(result)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an arm of the table of tools")]
 fn refused() -> Outcome {
     Ok(json!({
         "isError": true,
@@ -311,13 +313,14 @@ fn asking(name: &str, asked: &Asked) -> Option<Outcome> {
                 ),
             }
         }
-        "test_input_required_result_sampling" => match given.get("capital_question") {
-            Some(response) => Ok(text(&sampled(response))),
-            None => {
+        "test_input_required_result_sampling" => {
+            if let Some(response) = given.get("capital_question") {
+                Ok(text(&sampled(response)))
+            } else {
                 let question = sample("What is the capital of France?", 100);
                 input(&json!({"capital_question": question}), None)
             }
-        },
+        }
         "test_input_required_result_list_roots" => match given.get("client_roots") {
             Some(response) => Ok(text(&format!("Roots: {}", response["roots"]))),
             None => input(&json!({"client_roots": roots()}), None),

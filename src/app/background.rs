@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio_util::task::TaskTracker;
 
-use super::{App, audit, authorize};
+use super::{App, audit, authorize, replicas};
 use crate::audit::{Act, ActKind, hexadecimal};
 use crate::catalog::HealthState;
 use crate::config::{self, Watch};
@@ -32,6 +32,10 @@ pub(super) fn start(app: &Arc<App>) -> TaskTracker {
     let tracker = TaskTracker::new();
     let ended = &app.lifecycle.background;
     tracker.spawn(Arc::clone(&app.catalog).run(ended.clone()));
+    tracker.spawn({
+        let (limits, ending) = (Arc::clone(&app.limits), ended.clone());
+        async move { limits.keep(ending).await }
+    });
     tracker.spawn(
         ended
             .clone()
@@ -94,6 +98,7 @@ async fn heartbeat(app: Arc<App>) {
             _ => {}
         }
         away = beat.is_err();
+        replicas::share_limits(&app).await;
         tokio::time::sleep(HEARTBEAT).await;
     }
 }

@@ -154,6 +154,28 @@ pub(crate) async fn patient_reader(loaded: &Loaded) -> anyhow::Result<Store> {
 /// How long a statement of a command may take.
 const PATIENCE: std::time::Duration = std::time::Duration::from_hours(1);
 
+/// The connection strings of a configuration, each with the key that gives it.
+///
+/// # Errors
+/// When a file cannot be read.
+pub(crate) fn ways(config: &Config) -> anyhow::Result<Vec<(&'static str, Secret<String>)>> {
+    if let Some(embedded) = &config.database.embedded {
+        let url = Embedded::running_url(&embedded.data_dir)?;
+        return Ok(vec![("database.embedded", url)]);
+    }
+    let database = Database::given(config)?;
+    let direct = config.database.direct_url.clone();
+    let ways = [
+        ("database.url", Some(database.url)),
+        ("database.direct_url", direct),
+        ("database.audit.writer_url", database.writer_url),
+    ];
+    Ok(ways
+        .into_iter()
+        .filter_map(|(key, url)| Some((key, url?)))
+        .collect())
+}
+
 /// Upkeep of the audit's tables, as the configuration wants them kept. A day that is
 /// dropped is verified and signed before; with `unverified` one that does not verify
 /// is signed as it is and dropped all the same.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use anyhow::anyhow;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, Health};
 use crate::clock::{SharedClock, SystemClock};
 use crate::config::Loaded;
 use crate::credentials::Credentials;
-use crate::ids::{Role, Scope, TenantId};
+use crate::ids::{Role, Scope, TenantId, UpstreamId};
 use crate::outgoing::Outgoing;
 use crate::sanitize::Sanitizer;
 use crate::tenancy::{Subject, Tenants};
@@ -31,18 +31,11 @@ pub async fn explain(
     subject: Subject,
     name: &str,
 ) -> anyhow::Result<Explanation> {
-    let clock: SharedClock = Arc::new(SystemClock);
-    let outgoing = Arc::new(Outgoing::new(&loaded.config.outgoing)?);
-    let credentials = Arc::new(Credentials::new(
-        &loaded.config.upstreams,
-        Arc::clone(&clock),
-    )?);
     let tenants = Tenants::new(&loaded.config);
     let decisive = tenants
         .get(tenant)
         .ok_or_else(|| anyhow!("there is no tenant {tenant}"))?;
-    let catalog = Catalog::new(Arc::new(Sanitizer::new()));
-    snapshot::fill(&catalog, &loaded.config, &outgoing, &credentials, &clock).await?;
+    let catalog = catalog(loaded).await?;
     let view = catalog.view(tenant);
     let explanation = match subject {
         Subject::Tools => visibility::explain(&decisive, roles, scopes, &view, name),
@@ -50,4 +43,26 @@ pub async fn explain(
     };
     catalog.shutdown().await;
     Ok(explanation)
+}
+
+/// How every upstream fares that is asked now.
+///
+/// # Errors
+/// When the configuration cannot be put to work.
+pub(crate) async fn upstreams(loaded: &Loaded) -> anyhow::Result<Vec<(UpstreamId, Health)>> {
+    let catalog = catalog(loaded).await?;
+    let health = catalog.health();
+    catalog.shutdown().await;
+    Ok(health)
+}
+
+/// What the upstreams of a configuration offer now.
+async fn catalog(loaded: &Loaded) -> anyhow::Result<Arc<Catalog>> {
+    let config = &loaded.config;
+    let clock: SharedClock = Arc::new(SystemClock);
+    let outgoing = Arc::new(Outgoing::new(&config.outgoing)?);
+    let credentials = Credentials::new(&config.upstreams, Arc::clone(&clock))?;
+    let catalog = Catalog::new(Arc::new(Sanitizer::new()));
+    snapshot::fill(&catalog, config, &outgoing, &Arc::new(credentials), &clock).await?;
+    Ok(catalog)
 }

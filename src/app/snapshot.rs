@@ -138,6 +138,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ),
         ("database", old.database != new.database),
         ("keys_file", old.keys_file != new.keys_file),
+        ("redis", old.redis != new.redis),
         ("outgoing", old.outgoing != new.outgoing),
         ("telemetry", old.telemetry != new.telemetry),
     ];

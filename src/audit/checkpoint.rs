@@ -160,24 +160,13 @@ pub fn tokens(line: &str) -> impl Iterator<Item = &str> {
 
 /// Where a writer's checkpoints stand: composing one changes nothing, only a stored
 /// one moves on.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Signing {
     number: i64,
     previous: Digest,
     /// The checkpoint that was composed and of which nobody knows yet that it is stored.
     pub(super) pending: Option<(Checkpoint, String)>,
     pub(super) ended: bool,
-}
-
-impl Default for Signing {
-    fn default() -> Self {
-        Self {
-            number: 0,
-            previous: [0; 32],
-            pending: None,
-            ended: false,
-        }
-    }
 }
 
 impl Signing {

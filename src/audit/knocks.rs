@@ -155,6 +155,9 @@ mod tests {
         let counts = knocks.take(None);
         assert!(counts.len() <= MOST + 1);
         let counted: i64 = counts.iter().map(|(_, count)| count).sum();
-        assert_eq!(kept as i64 + counted, all as i64);
+        assert_eq!(
+            i64::try_from(kept).unwrap() + counted,
+            i64::try_from(all).unwrap()
+        );
     }
 }

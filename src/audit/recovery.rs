@@ -103,7 +103,7 @@ impl Recovery {
     ) -> Result<Recovered, RecoveryFault> {
         let replicas = store.list_replicas().await?;
         let gone = self.gone(&replicas);
-        let late = self.looks % DEADLINE_LOOKS == 0 && self.mine.is_some();
+        let late = self.looks.is_multiple_of(DEADLINE_LOOKS) && self.mine.is_some();
         self.looks = self.looks.wrapping_add(1);
         if gone.is_empty() && !late {
             return Ok(Recovered::default());

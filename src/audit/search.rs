@@ -6,6 +6,7 @@ use time::OffsetDateTime;
 use super::act::ActKind;
 use super::event::{Kind, Marks, hexadecimal};
 use super::facts::ArgumentsRecord;
+use crate::clock::timestamp;
 use crate::ids::CallId;
 use crate::protocol::Version;
 use crate::store::audit_calls::{CallQuery, CallRow, Order};
@@ -73,7 +74,7 @@ impl Kinds {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Entry {
     /// When it came in.
-    #[serde(with = "time::serde::rfc3339")]
+    #[serde(serialize_with = "timestamp::serialize")]
     pub time: OffsetDateTime,
     /// The call.
     pub call_id: CallId,
@@ -130,7 +131,7 @@ pub struct Entry {
     pub count: i64,
     /// When it ended.
     #[serde(
-        with = "time::serde::rfc3339::option",
+        serialize_with = "timestamp::serialize_option",
         skip_serializing_if = "Option::is_none"
     )]
     pub finished: Option<OffsetDateTime>,

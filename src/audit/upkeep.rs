@@ -18,7 +18,7 @@ pub struct Hold {
 }
 
 impl Hold {
-    fn covers(&self, day: Date) -> bool {
+    fn covers(self, day: Date) -> bool {
         self.from <= day && self.until.is_none_or(|until| day <= until)
     }
 }

@@ -86,7 +86,7 @@ impl Catalog {
         caller: &[u8; 32],
         uri: &str,
     ) -> Option<Place> {
-        view.place(uri, self.owners.of(tenant, caller, uri))
+        view.place(uri, self.owners.of(tenant, caller, uri).as_ref())
     }
 
     /// Remembers where a caller heard of a URI.

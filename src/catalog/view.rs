@@ -88,7 +88,7 @@ impl View {
 
     /// Where a URI is read: as its prefix says; or where it is listed, then where
     /// `remembered` says, then where the one upstream is whose templates stand for it.
-    pub fn place(&self, uri: &str, remembered: Option<UpstreamId>) -> Option<Place> {
+    pub fn place(&self, uri: &str, remembered: Option<&UpstreamId>) -> Option<Place> {
         if self.uris == ResourceUris::Prefix {
             let (upstream, own) = unprefixed(uri)?;
             return self.place_at(uri, own, &UpstreamId::new(upstream));
@@ -97,7 +97,7 @@ impl View {
             return self.place_at(uri, listed.own.clone(), &listed.upstream);
         }
         let place = |upstream: &UpstreamId| self.place_at(uri, uri.to_owned(), upstream);
-        if let Some(place) = remembered.as_ref().and_then(place) {
+        if let Some(place) = remembered.and_then(place) {
             return Some(place);
         }
         let templates = self.shelf(Family::Templates).items().iter();

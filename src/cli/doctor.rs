@@ -1,7 +1,8 @@
 //! `toolgate doctor URL`: walks a sign-in as a client would, for this server or any
-//! other, and says in plain words what a client would stumble over.
+//! other, and says in plain words what a client would stumble over. Without a URL:
+//! what a configuration rests on ([`deployment`]).
 //!
-//! It keeps to the order of the MCP authorization page: challenge, protected
+//! The walk keeps to the order of the MCP authorization page: challenge, protected
 //! resource metadata (RFC 9728), authorization server metadata (RFC 8414),
 //! registration (RFC 7591 or a metadata document), authorization code with PKCE,
 //! token, tools. What a step finds goes into the [`Report`]; only what makes the
@@ -10,6 +11,7 @@
 
 mod authorize;
 mod challenge;
+mod deployment;
 mod documents;
 mod endpoint;
 mod loopback;
@@ -25,27 +27,32 @@ use std::time::Duration;
 
 use clap::Args;
 
-use report::Report;
+use report::{Report, Subject};
 use web::Web;
 
 /// `toolgate doctor`
 #[derive(Debug, Args)]
 pub(super) struct Options {
-    /// The MCP endpoint, such as <https://tools.example.com/mcp>.
-    url: String,
+    /// The MCP endpoint, such as <https://tools.example.com/mcp>. Without it the
+    /// deployment is looked at from within: database, keys, Redis, identity providers,
+    /// upstreams, telemetry.
+    url: Option<String>,
+    /// The deployment's configuration file, where no URL is given.
+    #[arg(long, short, default_value = "toolgate.yaml", conflicts_with = "url")]
+    config: PathBuf,
     /// What clients call the endpoint, where that is another URL than the one asked
     /// (from within a cluster): its documents have to name this one.
-    #[arg(long)]
+    #[arg(long, requires = "url")]
     public_url: Option<String>,
     /// Only reads: registers no client and asks for no authorization.
-    #[arg(long)]
+    #[arg(long, requires = "url")]
     read_only: bool,
     /// Goes on through a browser: prints the URL to open, waits for its return, fetches
     /// a token, lists the tools and refreshes once.
-    #[arg(long, conflicts_with = "read_only")]
+    #[arg(long, requires = "url", conflicts_with = "read_only")]
     sign_in: bool,
     /// A client that is registered already; without it one is registered.
-    #[arg(long)]
+    #[arg(long, requires = "url")]
     client_id: Option<String>,
     /// File with that client's secret.
     #[arg(long, requires = "client_id")]
@@ -63,7 +70,7 @@ pub(super) struct Options {
     #[arg(long, default_value_t = 0)]
     callback_port: u16,
     /// Certificates to trust besides the public ones (PEM).
-    #[arg(long)]
+    #[arg(long, requires = "url")]
     ca_file: Option<PathBuf>,
     /// Seconds to wait for each answer.
     #[arg(long, default_value_t = 10)]
@@ -102,23 +109,26 @@ impl Known {
 }
 
 pub(super) async fn run(options: Options) -> anyhow::Result<ExitCode> {
-    let web = Web::new(
-        options.ca_file.clone(),
-        Duration::from_secs(options.timeout),
-    )?;
-    let mut report = Report::new(options.json);
+    let patience = Duration::from_secs(options.timeout);
+    let Some(url) = &options.url else {
+        let loaded = super::check::load(&options.config)?;
+        let mut report = Report::new(Subject::Deployment, options.json);
+        deployment::look(&loaded, patience, &mut report).await?;
+        return Ok(report.finish());
+    };
+    let web = Web::new(options.ca_file.clone(), patience)?;
+    let mut report = Report::new(Subject::SignIn, options.json);
     // A step that cannot be gone says why in the report.
-    let _ = walk(&web, &options, &mut report).await;
+    let _ = walk(&web, url, &options, &mut report).await;
     if report.has_met("challenge") {
         // Last: there are servers that a bad token ends.
-        challenge::bad_token(&web, &options.url, &mut report).await;
+        challenge::bad_token(&web, url, &mut report).await;
     }
     Ok(report.finish())
 }
 
 /// Each step; `None` where the next has nothing to stand on.
-async fn walk(web: &Web, options: &Options, report: &mut Report) -> Option<()> {
-    let asked = options.url.as_str();
+async fn walk(web: &Web, asked: &str, options: &Options, report: &mut Report) -> Option<()> {
     let named = match &options.public_url {
         Some(public) => endpoint::same_path(public, asked),
         None => asked.to_owned(),

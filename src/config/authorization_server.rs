@@ -92,6 +92,7 @@ impl Default for Registration {
                 },
                 burst: Some(120),
                 concurrent: None,
+                when_away: None,
             },
             most: 10_000,
             unused_for: Interval::seconds(24 * 3600),

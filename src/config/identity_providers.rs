@@ -43,7 +43,7 @@ pub struct IdentityProvider {
     pub id_jag: bool,
 }
 
-/// `identity_providers.*.login`: the gateway as the provider's OpenID client.
+/// `identity_providers.*.login`: the gateway as the provider's `OpenID` client.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use super::Rate;
 use super::check::Check;
+use super::{Rate, WhenAway};
 
 /// A token bucket and, where given, a cap on calls at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -17,6 +17,9 @@ pub struct Bucket {
     /// How many calls may run at the same time.
     #[serde(default)]
     pub concurrent: Option<u32>,
+    /// What becomes of it while Redis is away; without it `redis.when_away` says so.
+    #[serde(default)]
+    pub when_away: Option<WhenAway>,
 }
 
 /// `tenants.*.limits`
@@ -44,6 +47,7 @@ impl Default for TenantLimits {
             },
             burst: Some(burst),
             concurrent,
+            when_away: None,
         };
         Self {
             per_client: None,
@@ -77,6 +81,7 @@ impl Default for EdgeLimits {
                 rate,
                 burst: Some(60),
                 concurrent: None,
+                when_away: None,
             },
         }
     }

@@ -27,6 +27,8 @@ impl Config {
         paths.extend(&mut self.database.url_file);
         paths.extend(&mut self.database.audit.writer_url_file);
         paths.extend(self.database.embedded.as_mut().map(|e| &mut e.data_dir));
+        paths.extend(&mut self.redis.password_file);
+        paths.extend(&mut self.redis.ca_file);
         paths.extend(&mut self.outgoing.ca_file);
         for provider in self.identity_providers.values_mut() {
             paths.extend(&mut provider.jwks_file);
@@ -70,6 +72,8 @@ mod tests {
                 "identity_providers.*.login.client_secret_file",
                 "keys_file",
                 "outgoing.ca_file",
+                "redis.ca_file",
+                "redis.password_file",
                 "upstreams.*.credentials.header.value_file",
                 "upstreams.*.stdio.cwd",
             ]

@@ -9,6 +9,7 @@ pub(super) fn validate(config: &Config, check: &mut Check<'_>) {
     check.within("database", |check| config.database.validate(check));
     check.within("audit", |check| config.audit.validate(check));
     validate_keys_file(config, check);
+    check.within("redis", |check| config.redis.validate(check));
     check.within("streams", |check| config.streams.validate(check));
     check.within("edge", |check| config.edge.validate(check));
     check.within("identity_providers", |check| {

@@ -95,6 +95,7 @@ mod tests {
             rate: "5/m".parse().unwrap(),
             burst: Some(5),
             concurrent: None,
+            when_away: None,
         };
         let edge = EdgeLimiter::new(&EdgeLimits { per_address }).unwrap();
         let one: IpAddr = "198.51.100.4".parse().unwrap();

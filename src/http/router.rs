@@ -8,7 +8,7 @@ use axum::routing::{MethodRouter, any, get, post};
 use tower::ServiceBuilder;
 use tower_governor::{GovernorError, GovernorLayer};
 
-use super::{Edge, cors, endpoint, host, metadata, oauth, pages, request_id};
+use super::{Edge, cors, endpoint, host, metadata, oauth, pages, request_id, unread};
 
 /// Who may come by a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,9 @@ pub fn public_router(edge: Edge) -> Router {
     let endpoints = of(Access::Bearer);
 
     let layers = ServiceBuilder::new()
-        // Outermost: everything below logs under the request's id and knows the caller's address.
+        // Outermost: whoever answers, what is left of the request is seen to.
+        .layer(middleware::from_fn(unread::layer))
+        // Everything below logs under the request's id and knows the caller's address.
         .layer(middleware::from_fn_with_state(
             edge.clone(),
             request_id::layer,

@@ -155,18 +155,18 @@ impl OwnTokens {
             Some(known) => {
                 // One asks, the others go on with what is known.
                 if !self.may_look(now) {
-                    return self.not_too_old(known, now);
+                    return Self::not_too_old(known, now);
                 }
                 match self.read().await {
                     Ok(keys) => Ok(keys),
-                    Err(_) => self.not_too_old(known, now),
+                    Err(_) => Self::not_too_old(known, now),
                 }
             }
             None => self.read().await.map_err(|_| unavailable()),
         }
     }
 
-    fn not_too_old(&self, known: Arc<OwnKeys>, now: i64) -> Result<Arc<OwnKeys>, IdentityFault> {
+    fn not_too_old(known: Arc<OwnKeys>, now: i64) -> Result<Arc<OwnKeys>, IdentityFault> {
         (now - known.at < STALE)
             .then_some(known)
             .ok_or_else(unavailable)

@@ -4,7 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::counters::Permit;
+use super::meter::Settings;
+use super::shared::Lease;
 use crate::config::Bucket;
+
+/// When to come back if there are too many at the same time: nobody knows when
+/// one of them ends, so this is a guess that does not hammer.
+const WHEN_FULL: Duration = Duration::from_secs(1);
 
 /// A class of tools that spends a bucket of its own in each tenant: those that
 /// one entry of `tools` with `limits` matches.
@@ -31,17 +37,39 @@ pub struct Standing {
     pub reset: Duration,
 }
 
+impl Standing {
+    pub(super) fn of(policy: &'static str, settings: Settings, remaining: u32) -> Self {
+        let spent = settings.burst.saturating_sub(remaining);
+        Self {
+            policy,
+            quota: settings.burst,
+            window: settings.window(),
+            remaining,
+            reset: settings.one.saturating_mul(spent),
+        }
+    }
+}
+
+/// Room among those at the same time; dropping it makes room again.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// Counted in this process.
+    Here(#[expect(dead_code, reason = "held for its drop")] Permit),
+    /// Counted by all replicas together: under every cap of one admission.
+    Shared(#[expect(dead_code, reason = "held for its drop")] Lease),
+}
+
 /// The proof that a request is within its limits. Holds its places among those
 /// at the same time until it is dropped.
 #[derive(Debug)]
 pub struct Admission {
-    permits: Vec<Permit>,
+    places: Vec<Place>,
     standings: Vec<Standing>,
 }
 
 impl Admission {
-    pub(super) fn new(permits: Vec<Permit>, standings: Vec<Standing>) -> Self {
-        Self { permits, standings }
+    pub(super) fn new(places: Vec<Place>, standings: Vec<Standing>) -> Self {
+        Self { places, standings }
     }
 
     /// Every bucket that was spent, narrow to wide.
@@ -59,10 +87,22 @@ impl Admission {
     /// Both admissions as one, dropped together.
     #[must_use]
     pub fn merge(mut self, other: Self) -> Self {
-        self.permits.extend(other.permits);
+        self.places.extend(other.places);
         self.standings.extend(other.standings);
         self
     }
+}
+
+/// Why a request is not let in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitFault {
+    /// Over a limit.
+    #[error(transparent)]
+    Over(#[from] Limited),
+    /// Nobody can tell: the store that replicas count in is away, and a limit says
+    /// that it is not to be counted by each alone.
+    #[error("the store of the shared limits is away")]
+    Away,
 }
 
 /// Over a limit.
@@ -79,4 +119,28 @@ pub struct Limited {
     pub retry_after: Duration,
     /// Whether there are too many at the same time, rather than too many in a while.
     pub concurrent: bool,
+}
+
+impl Limited {
+    /// Too many in a while.
+    pub(super) fn of_rate(policy: &'static str, settings: Settings, retry_after: Duration) -> Self {
+        Self {
+            policy,
+            quota: settings.burst,
+            window: settings.window(),
+            retry_after: retry_after.max(Duration::from_millis(1)),
+            concurrent: false,
+        }
+    }
+
+    /// Too many at the same time.
+    pub(super) fn of_places(policy: &'static str, bucket: &Bucket, cap: u32) -> Self {
+        Self {
+            policy,
+            quota: cap,
+            window: Settings::of(bucket).window(),
+            retry_after: WHEN_FULL,
+            concurrent: true,
+        }
+    }
 }

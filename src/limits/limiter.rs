@@ -1,23 +1,16 @@
-//! The limits by identity. Per request: the places among those at the same time
-//! first, then the buckets from narrow to wide, and all or nothing: a refusal by
-//! one leaves the others as they were.
+//! The limits by identity: which buckets a request spends, and where they are counted:
+//! together with the other replicas, or here.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use tokio_util::sync::CancellationToken;
 
-use super::admission::{Admission, Limited, Standing, ToolClass};
-use super::counters::{Counters, Permit};
-use super::meter::{Key, Keyer, Meter, Settings, Taken};
+use super::admission::{Admission, LimitFault, ToolClass};
+use super::charge::{Charge, Charges};
+use super::local::Local;
+use super::shared::{Away, Shared};
 use super::ticks::Ticks;
-use crate::config::Bucket;
 use crate::tenancy::TenantContext;
-
-/// When to come back if there are too many at the same time: nobody knows when
-/// one of them ends, so this is a guess that does not hammer.
-const WHEN_FULL: Duration = Duration::from_secs(1);
 
 /// What a request spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,176 +22,114 @@ pub enum Cost {
     Browse,
 }
 
-/// One bucket that a request spends.
-struct Charge<'a> {
-    policy: &'static str,
-    bucket: &'a Bucket,
-    key: Key,
-}
-
-/// The limits of this replica.
+/// The limits.
 #[derive(Debug)]
 pub struct Limits {
-    meters: ArcSwap<HashMap<Settings, Arc<Meter>>>,
-    counters: Arc<Counters>,
-    keyer: Keyer,
-    ticks: Ticks,
+    local: Local,
+    shared: Option<Arc<Shared>>,
 }
 
 impl Limits {
-    /// No state yet: everybody's buckets are full.
+    /// Counts here alone. No state yet: everybody's buckets are full.
     pub fn new(ticks: Ticks) -> Self {
         Self {
-            meters: ArcSwap::default(),
-            counters: Counters::new(),
-            keyer: Keyer::default(),
-            ticks,
+            local: Local::new(ticks),
+            shared: None,
+        }
+    }
+
+    /// Counts together with the other replicas; here while their store is away.
+    #[must_use]
+    pub fn with(mut self, shared: Shared) -> Self {
+        self.shared = Some(Arc::new(shared));
+        self
+    }
+
+    /// Whether replicas count together.
+    pub fn are_shared(&self) -> bool {
+        self.shared.is_some()
+    }
+
+    /// So many replicas live: what is counted here is divided among them. How many
+    /// it was before.
+    pub fn divide(&self, replicas: u32) -> u32 {
+        self.local.divide(replicas)
+    }
+
+    /// Keeps the connection to the shared store and the leases in it until `ending`.
+    pub async fn keep(&self, ending: CancellationToken) {
+        if let Some(shared) = &self.shared {
+            shared.keep(ending).await;
         }
     }
 
     /// Lets a request of a known caller in.
-    pub fn admit(&self, caller: &TenantContext, cost: Cost) -> Result<Admission, Limited> {
+    pub async fn admit(&self, caller: &TenantContext, cost: Cost) -> Result<Admission, LimitFault> {
         let limits = caller.rules().limits();
-        let tenant = caller.tenant_id();
         let principal = caller.principal();
         let user = |policy, bucket| Charge {
             policy,
             bucket,
-            key: self
-                .keyer
-                .key((policy, tenant, principal.issuer(), principal.subject())),
+            who: [principal.issuer().as_str(), principal.subject().as_str()],
         };
         if cost == Cost::Browse {
-            return self.charge(caller, &[user("browse", &limits.browse)]);
+            return self.charge(caller, &[user("browse", &limits.browse)]).await;
         }
         let mut charges = Vec::with_capacity(3);
         charges.push(user("user", &limits.per_user));
         charges.extend(limits.per_client.as_ref().map(|bucket| Charge {
             policy: "client",
             bucket,
-            key: self.keyer.key(("client", tenant, principal.client())),
+            who: [principal.client().as_str(), ""],
         }));
         charges.extend(limits.per_tenant.as_ref().map(|bucket| Charge {
             policy: "tenant",
             bucket,
-            key: self.keyer.key(("tenant", tenant)),
+            who: ["", ""],
         }));
-        self.charge(caller, &charges)
+        self.charge(caller, &charges).await
     }
 
     /// Lets a call of a tool of a limited class in, after [`Limits::admit`].
-    pub fn admit_tool(
+    pub async fn admit_tool(
         &self,
         caller: &TenantContext,
         class: &ToolClass,
-    ) -> Result<Admission, Limited> {
+    ) -> Result<Admission, LimitFault> {
         let charge = Charge {
             policy: "tool",
             bucket: &class.bucket,
-            key: self.keyer.key(("tool", caller.tenant_id(), &class.rule)),
+            who: [&class.rule, ""],
         };
-        self.charge(caller, &[charge])
+        self.charge(caller, &[charge]).await
     }
 
     /// Forgets what need not be known any more. To be called every few seconds;
     /// meters also sweep on their own when they grow.
     pub fn tidy(&self) {
-        let unused: Vec<Settings> = self
-            .meters
-            .load()
-            .iter()
-            .filter(|(_, meter)| meter.tidy())
-            .map(|(settings, _)| *settings)
-            .collect();
-        if unused.is_empty() {
-            return;
-        }
-        self.meters.rcu(|meters| {
-            let mut meters = HashMap::clone(meters);
-            meters.retain(|settings, _| !unused.contains(settings));
-            meters
-        });
+        self.local.tidy();
     }
 
-    /// How many buckets are kept, for the metrics.
+    /// How many buckets are kept here, for the metrics.
     pub fn keys(&self) -> usize {
-        self.meters.load().values().map(|meter| meter.len()).sum()
+        self.local.keys()
     }
 
-    fn charge(&self, caller: &TenantContext, charges: &[Charge<'_>]) -> Result<Admission, Limited> {
-        let permits = self.enter(charges)?;
-        let spill = self.keyer.key(("others", caller.tenant_id()));
-        let mut spent: Vec<(Arc<Meter>, Taken)> = Vec::with_capacity(charges.len());
-        let mut standings = Vec::with_capacity(charges.len());
-        for charge in charges {
-            let settings = Settings::of(charge.bucket);
-            let meter = self.meter(settings);
-            match meter.take(charge.key, spill) {
-                Ok(taken) => {
-                    standings.push(standing(charge.policy, settings, taken.remaining));
-                    spent.push((meter, taken));
-                }
-                Err(retry_after) => {
-                    for (meter, taken) in spent {
-                        meter.give_back(taken);
-                    }
-                    return Err(Limited {
-                        policy: charge.policy,
-                        quota: settings.burst,
-                        window: settings.window(),
-                        retry_after,
-                        concurrent: false,
-                    });
-                }
+    async fn charge(
+        &self,
+        caller: &TenantContext,
+        charges: &[Charge<'_>],
+    ) -> Result<Admission, LimitFault> {
+        let charges = Charges {
+            tenant: caller.tenant_id(),
+            of: charges,
+        };
+        if let Some(shared) = &self.shared {
+            match shared.charge(charges).await {
+                Ok(decided) => return decided.map_err(LimitFault::from),
+                Err(Away) => shared.stand_in(charges)?,
             }
         }
-        Ok(Admission::new(permits, standings))
-    }
-
-    /// Takes a place under every cap; on a refusal those already taken are
-    /// dropped, and so given back.
-    fn enter(&self, charges: &[Charge<'_>]) -> Result<Vec<Permit>, Limited> {
-        let mut permits = Vec::new();
-        for charge in charges {
-            let Some(cap) = charge.bucket.concurrent else {
-                continue;
-            };
-            let permit = self.counters.take(charge.key, cap).ok_or_else(|| Limited {
-                policy: charge.policy,
-                quota: cap,
-                window: Settings::of(charge.bucket).window(),
-                retry_after: WHEN_FULL,
-                concurrent: true,
-            })?;
-            permits.push(permit);
-        }
-        Ok(permits)
-    }
-
-    /// The meter of some settings, made when they are first seen. There are as
-    /// many as the configuration has different rates.
-    fn meter(&self, settings: Settings) -> Arc<Meter> {
-        if let Some(meter) = self.meters.load().get(&settings) {
-            return Arc::clone(meter);
-        }
-        let fresh = Arc::new(Meter::new(settings, &self.ticks));
-        self.meters.rcu(|meters| {
-            let mut meters = HashMap::clone(meters);
-            meters.entry(settings).or_insert_with(|| Arc::clone(&fresh));
-            meters
-        });
-        let meters = self.meters.load();
-        meters.get(&settings).map_or(fresh, Arc::clone)
-    }
-}
-
-fn standing(policy: &'static str, settings: Settings, remaining: u32) -> Standing {
-    let spent = settings.burst.saturating_sub(remaining);
-    Standing {
-        policy,
-        quota: settings.burst,
-        window: settings.window(),
-        remaining,
-        reset: settings.one.saturating_mul(spent),
+        Ok(self.local.charge(charges)?)
     }
 }

@@ -8,6 +8,7 @@
 //! limiter and the meter.
 
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -81,11 +82,13 @@ impl Settings {
     }
 
     fn quota(self) -> Quota {
-        let one = std::num::NonZeroU32::MIN;
-        let burst = std::num::NonZeroU32::new(self.burst).unwrap_or(one);
         Quota::with_period(self.one)
-            .unwrap_or_else(|| Quota::per_second(one))
-            .allow_burst(burst)
+            .unwrap_or_else(|| Quota::per_second(NonZeroU32::MIN))
+            .allow_burst(self.held())
+    }
+
+    fn held(self) -> NonZeroU32 {
+        NonZeroU32::new(self.burst).unwrap_or(NonZeroU32::MIN)
     }
 }
 
@@ -126,6 +129,7 @@ impl ShrinkableKeyedStateStore<Key> for States {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     key: Key,
+    tokens: NonZeroU32,
     pub(super) remaining: u32,
 }
 
@@ -164,9 +168,10 @@ impl Meter {
         }
     }
 
-    /// Takes one from the bucket of `key`, or says how long until there is one.
-    /// `spill` is the tenant's bucket for newcomers when there are too many keys.
-    pub(super) fn take(&self, key: Key, spill: Key) -> Result<Taken, Duration> {
+    /// Takes so many tokens, or all that a small bucket holds, from the bucket of `key`;
+    /// or says how long until they are there. `spill` is the tenant's bucket for
+    /// newcomers when there are too many keys.
+    pub(super) fn take(&self, key: Key, spill: Key, tokens: u32) -> Result<Taken, Duration> {
         self.idle.store(0, Ordering::Relaxed);
         if self
             .takes
@@ -181,12 +186,17 @@ impl Meter {
         } else {
             key
         };
-        match self.limiter.check_key(&key) {
-            Ok(left) => Ok(Taken {
+        let tokens = NonZeroU32::new(tokens).unwrap_or(NonZeroU32::MIN);
+        let tokens = tokens.min(self.settings.held());
+        match self.limiter.check_key_n(&key, tokens) {
+            Ok(Ok(left)) => Ok(Taken {
                 key,
+                tokens,
                 remaining: left.remaining_burst_capacity(),
             }),
-            Err(refusal) => Err(self.wait(&refusal)),
+            Ok(Err(refusal)) => Err(self.wait(&refusal)),
+            // No bucket is asked for more than it holds.
+            Err(_) => Err(self.settings.window()),
         }
     }
 
@@ -197,11 +207,11 @@ impl Meter {
 
     /// Puts back what [`Meter::take`] took.
     pub(super) fn give_back(&self, taken: Taken) {
-        let one = Nanos::from(self.settings.one);
+        let price = Nanos::from(self.settings.one.saturating_mul(taken.tokens.get()));
         if let Some(state) = self.states.0.get(&taken.key) {
             let result: Result<(), ()> = state.measure_and_replace(&NotKeyed::NonKey, |full_at| {
                 let full_at = full_at.unwrap_or_default();
-                Ok(((), full_at.saturating_sub(one)))
+                Ok(((), full_at.saturating_sub(price)))
             });
             // The decision above has no refusal.
             let _ = result;

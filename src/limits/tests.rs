@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
+
 use super::meter::{Keyer, Meter, Settings};
 use super::*;
 use crate::config::{Bucket, Config, Streams, Tenant, TenantLimits};
@@ -15,6 +17,7 @@ fn bucket(rate: &str, burst: u32, concurrent: Option<u32>) -> Bucket {
         rate: rate.parse().unwrap(),
         burst: Some(burst),
         concurrent,
+        when_away: None,
     }
 }
 
@@ -29,9 +32,23 @@ fn caller(limits: TenantLimits, tenant: &str, subject: &str, client: &str) -> Te
     resolve(principal, None, &Tenants::new(&config)).unwrap()
 }
 
+/// What is decided in this process is decided at once.
+fn done<T>(decision: impl Future<Output = T>) -> T {
+    decision.now_or_never().expect("nothing to wait for")
+}
+
+impl Limits {
+    fn now(&self, caller: &TenantContext, cost: Cost) -> Result<Admission, Limited> {
+        done(self.admit(caller, cost)).map_err(|fault| match fault {
+            LimitFault::Over(limited) => limited,
+            LimitFault::Away => panic!("nothing can be away"),
+        })
+    }
+}
+
 fn admitted(limits: &Limits, caller: &TenantContext, tries: u32) -> u32 {
     (0..tries)
-        .map(|_| u32::from(limits.admit(caller, Cost::Call).is_ok()))
+        .map(|_| u32::from(limits.now(caller, Cost::Call).is_ok()))
         .sum()
 }
 
@@ -45,7 +62,7 @@ fn a_burst_passes_and_the_next_call_is_told_when_to_come_back() {
     };
     let alice = caller(rules, "acme", "alice", "codex");
     assert_eq!(admitted(&limits, &alice, 5), 5);
-    let refusal = limits.admit(&alice, Cost::Call).unwrap_err();
+    let refusal = limits.now(&alice, Cost::Call).unwrap_err();
     let right = Limited {
         policy: "user",
         quota: 5,
@@ -56,7 +73,7 @@ fn a_burst_passes_and_the_next_call_is_told_when_to_come_back() {
     assert_eq!(refusal, right);
     ticks.advance(Duration::from_millis(11_999));
     assert_eq!(
-        limits.admit(&alice, Cost::Call).unwrap_err().retry_after,
+        limits.now(&alice, Cost::Call).unwrap_err().retry_after,
         Duration::from_millis(1)
     );
     ticks.advance(Duration::from_millis(1));
@@ -117,7 +134,7 @@ fn client_and_tenant_limits_hold_over_users() {
         let of = |subject, client| caller(rules, "acme", subject, client);
         assert_eq!(admitted(&limits, &of("alice", "codex"), 2), 2);
         assert_eq!(admitted(&limits, &of("bob", "codex"), 2), 1);
-        let refusal = limits.admit(&of("carol", "codex"), Cost::Call).unwrap_err();
+        let refusal = limits.now(&of("carol", "codex"), Cost::Call).unwrap_err();
         assert_eq!(refusal.policy, policy);
         assert_eq!(admitted(&limits, &of("carol", "other"), 3), others);
     }
@@ -141,7 +158,7 @@ fn a_refusal_spends_nothing_elsewhere() {
         ..rules
     };
     let alice = caller(without_tenant, "acme", "alice", "codex");
-    let admission = limits.admit(&alice, Cost::Call).unwrap();
+    let admission = limits.now(&alice, Cost::Call).unwrap();
     let left: Vec<_> = admission
         .standings()
         .iter()
@@ -191,7 +208,7 @@ fn browsing_has_a_budget_of_its_own() {
     let alice = caller(rules, "acme", "alice", "codex");
     assert_eq!(admitted(&limits, &alice, 4), 1);
     for right in [true, true, true, false] {
-        assert_eq!(limits.admit(&alice, Cost::Browse).is_ok(), right);
+        assert_eq!(limits.now(&alice, Cost::Browse).is_ok(), right);
     }
 }
 
@@ -204,7 +221,7 @@ fn a_tool_class_is_limited_in_each_tenant() {
     };
     let acme = caller(TenantLimits::default(), "acme", "alice", "codex");
     let globex = caller(TenantLimits::default(), "globex", "bob", "codex");
-    let passes = |caller, rule| limits.admit_tool(caller, &class(rule)).is_ok();
+    let passes = |caller, rule| done(limits.admit_tool(caller, &class(rule))).is_ok();
     assert!(passes(&acme, "crm_delete_*") && passes(&acme, "crm_delete_*"));
     assert!(!passes(&acme, "crm_delete_*"));
     assert!(passes(&acme, "other_*"));
@@ -219,15 +236,15 @@ fn places_are_held_until_dropped_and_a_full_house_spends_no_bucket() {
         ..TenantLimits::default()
     };
     let alice = caller(rules, "acme", "alice", "codex");
-    let first = limits.admit(&alice, Cost::Call).unwrap();
-    let second = limits.admit(&alice, Cost::Call).unwrap();
+    let first = limits.now(&alice, Cost::Call).unwrap();
+    let second = limits.now(&alice, Cost::Call).unwrap();
     for _ in 0..10 {
-        let refusal = limits.admit(&alice, Cost::Call).unwrap_err();
+        let refusal = limits.now(&alice, Cost::Call).unwrap_err();
         assert!(refusal.concurrent);
         assert_eq!((refusal.policy, refusal.quota), ("user", 2));
     }
     drop(first);
-    drop(second.merge(limits.admit(&alice, Cost::Call).unwrap()));
+    drop(second.merge(limits.now(&alice, Cost::Call).unwrap()));
     assert_eq!(admitted(&limits, &alice, 9), 2, "three of five were spent");
 }
 
@@ -239,9 +256,9 @@ fn a_rate_refusal_gives_its_place_back() {
         ..TenantLimits::default()
     };
     let alice = caller(rules, "acme", "alice", "codex");
-    drop(limits.admit(&alice, Cost::Call).unwrap());
+    drop(limits.now(&alice, Cost::Call).unwrap());
     for _ in 0..3 {
-        assert!(!limits.admit(&alice, Cost::Call).unwrap_err().concurrent);
+        assert!(!limits.now(&alice, Cost::Call).unwrap_err().concurrent);
     }
 }
 
@@ -283,20 +300,20 @@ fn a_million_keys_are_forgotten_when_full_and_never_before() {
     let keyer = Keyer::default();
     let (victim, spill) = (keyer.key("victim"), keyer.key("spill"));
     for _ in 0..10 {
-        meter.take(victim, spill).unwrap();
+        meter.take(victim, spill, 1).unwrap();
     }
     let mut most = 0;
     for number in 0..1_000_000_u32 {
-        meter.take(keyer.key(number), spill).unwrap();
+        meter.take(keyer.key(number), spill, 1).unwrap();
         if number % 100 == 0 {
             // The victim spends what comes, so that it stays limited all the while.
             ticks.advance(Duration::from_millis(1));
-            let _ = meter.take(victim, spill);
+            let _ = meter.take(victim, spill, 1);
         }
         most = most.max(meter.len());
     }
     assert!(most < 140_000, "{most}");
-    assert!(meter.take(victim, spill).is_err());
+    assert!(meter.take(victim, spill, 1).is_err());
     ticks.advance(Duration::from_secs(5));
     meter.sweep();
     assert_eq!(meter.len(), 0);
@@ -310,14 +327,14 @@ fn too_many_limited_keys_share_a_bucket_and_none_is_reset() {
     let keyer = Keyer::default();
     let spill = keyer.key("spill");
     let old = keyer.key("old");
-    meter.take(old, spill).unwrap();
-    meter.take(old, spill).unwrap();
+    meter.take(old, spill, 1).unwrap();
+    meter.take(old, spill, 1).unwrap();
     for number in 0..20_000_u32 {
-        let _ = meter.take(keyer.key(number), spill);
+        let _ = meter.take(keyer.key(number), spill, 1);
     }
     assert!(meter.len() < 2600, "{}", meter.len());
-    assert!(meter.take(old, spill).is_err());
-    assert!(meter.take(keyer.key("late"), spill).is_err());
+    assert!(meter.take(old, spill, 1).is_err());
+    assert!(meter.take(keyer.key("late"), spill, 1).is_err());
 }
 
 #[test]
@@ -325,7 +342,7 @@ fn unused_meters_and_counters_go_away() {
     let ticks = Ticks::manual();
     let limits = Limits::new(ticks.clone());
     let alice = caller(TenantLimits::default(), "acme", "alice", "codex");
-    drop(limits.admit(&alice, Cost::Call).unwrap());
+    drop(limits.now(&alice, Cost::Call).unwrap());
     assert_eq!(limits.keys(), 1);
     ticks.advance(Duration::from_mins(1));
     for _ in 0..5 {
@@ -342,6 +359,7 @@ fn a_bucket_without_burst_holds_a_second_and_at_least_one() {
             rate: rate.parse().unwrap(),
             burst: None,
             concurrent: None,
+            when_away: None,
         };
         assert_eq!(Settings::of(&bucket).burst, burst, "{rate}");
     }
@@ -398,4 +416,57 @@ fn one_address_is_an_ipv4_address_or_an_ipv6_slash_64() {
         let address: IpAddr = address.parse().unwrap();
         assert_eq!(address_key(address), key.parse::<IpAddr>().unwrap());
     }
+}
+
+#[test]
+fn among_several_replicas_each_serves_its_share_and_no_change_resets_a_bucket() {
+    let ticks = Ticks::manual();
+    let limits = Limits::new(ticks.clone());
+    let rules = TenantLimits {
+        per_user: bucket("60/m", 12, Some(5)),
+        ..TenantLimits::default()
+    };
+    let alice = caller(rules, "acme", "alice", "codex");
+    assert_eq!(limits.divide(3), 1);
+    assert_eq!(admitted(&limits, &alice, 9), 4, "a third of the burst");
+    ticks.advance(Duration::from_secs(6));
+    assert_eq!(admitted(&limits, &alice, 9), 2, "a third of the rate");
+    assert_eq!(limits.divide(2), 3);
+    assert_eq!(
+        admitted(&limits, &alice, 9),
+        0,
+        "another share is no new bucket"
+    );
+    ticks.advance(Duration::from_mins(1));
+    let held: Vec<_> = (0..9)
+        .filter_map(|_| limits.now(&alice, Cost::Call).ok())
+        .collect();
+    assert_eq!(held.len(), 2, "half of the places, rounded down");
+    drop(held);
+    assert_eq!(limits.divide(0), 2, "this one lives");
+    ticks.advance(Duration::from_mins(1));
+    assert_eq!(admitted(&limits, &alice, 20), 12);
+}
+
+#[test]
+fn a_share_is_never_nothing_and_a_refusal_gives_all_of_it_back() {
+    let limits = Limits::new(Ticks::manual());
+    let rules = TenantLimits {
+        per_user: bucket("1/h", 9, Some(2)),
+        per_tenant: Some(bucket("1/h", 2, None)),
+        ..TenantLimits::default()
+    };
+    let alice = caller(rules, "acme", "alice", "codex");
+    limits.divide(3);
+    assert_eq!(
+        admitted(&limits, &alice, 9),
+        1,
+        "less than one each is one each"
+    );
+    let alone = TenantLimits {
+        per_tenant: None,
+        ..rules
+    };
+    let alice = caller(alone, "acme", "alice", "codex");
+    assert_eq!(admitted(&limits, &alice, 9), 2, "of three, one is spent");
 }

@@ -7,13 +7,16 @@ use std::time::Duration;
 use crate::arguments::ArgumentFault;
 use crate::audit::AuditReceipt;
 use crate::ids::Scope;
-use crate::limits::{Limited, StreamsFull};
+use crate::limits::{LimitFault, Limited, StreamsFull};
 use crate::pipeline::{Answered, Refusal};
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Era, Json, RequestId, Version, codes, error_message, result_message};
 
 /// When to ask again for a stream that there is no room for.
 const STREAMS_RETRY: Duration = Duration::from_secs(10);
+
+/// When to ask again while the limits' store is away.
+const LIMITS_RETRY: Duration = Duration::from_secs(2);
 
 /// One reply: a status, and a JSON-RPC message where there is one.
 #[derive(Debug, Default)]
@@ -147,6 +150,7 @@ pub(super) fn of_refusal(id: Option<&RequestId>, refusal: Refusal, manner: Manne
         ),
         Refusal::MissingScopes { needed, held } => missing_scopes(id, needed, held),
         Refusal::Limited(limited) => over_limit(id, limited),
+        Refusal::LimitsAway => limits_away(id),
         Refusal::AuditUnavailable(_) => unavailable(
             id,
             "The call could not be put on record, so nothing was run. Retry shortly.",
@@ -200,8 +204,23 @@ fn missing_scopes(id: Option<&RequestId>, mut needed: Vec<Scope>, held: Vec<Scop
     }
 }
 
+/// Not let in by the limits.
+pub(super) fn not_admitted(id: Option<&RequestId>, fault: LimitFault) -> Reply {
+    match fault {
+        LimitFault::Over(limited) => over_limit(id, limited),
+        LimitFault::Away => limits_away(id),
+    }
+}
+
+/// The limits cannot be told.
+fn limits_away(id: Option<&RequestId>) -> Reply {
+    let words =
+        "How much this caller has left cannot be told now, so nothing was run. Retry shortly.";
+    unavailable(id, words, Some(LIMITS_RETRY))
+}
+
 /// Over a limit: the request's id, and when to come back, in the body and in headers.
-pub(super) fn over_limit(id: Option<&RequestId>, limited: Limited) -> Reply {
+fn over_limit(id: Option<&RequestId>, limited: Limited) -> Reply {
     let words = if limited.concurrent {
         format!(
             "Too many calls at the same time for this {} (at most {}). Wait for one to end.",

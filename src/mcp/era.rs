@@ -90,7 +90,7 @@ async fn request(server: &Arc<Server>, inbound: Inbound, request: Request, bytes
     let header = inbound.headers.protocol_version.as_deref();
     match route(&meta, &request.method, header) {
         Route::Modern => modern::request(server, inbound, request, meta, bytes).await,
-        Route::Initialize => legacy::initialize(server, &inbound, &request),
+        Route::Initialize => legacy::initialize(server, &inbound, &request).await,
         Route::Legacy => legacy::request(server, inbound, request, meta, bytes).await,
     }
 }

@@ -46,9 +46,10 @@ impl From<SessionFault> for Reply {
 
 /// Opens a session (MCP 2025-11-25 lifecycle). Anything but a known legacy
 /// revision is answered with the newest of them.
-pub(super) fn initialize(server: &Server, inbound: &Inbound, request: &Request) -> Answer {
-    if let Err(limited) = server.pipeline.limits.admit(&inbound.context, Cost::Browse) {
-        return answers::over_limit(Some(&request.id), limited).into();
+pub(super) async fn initialize(server: &Server, inbound: &Inbound, request: &Request) -> Answer {
+    let admitted = server.pipeline.limits.admit(&inbound.context, Cost::Browse);
+    if let Err(fault) = admitted.await {
+        return answers::not_admitted(Some(&request.id), fault).into();
     }
     let params = request.params.as_ref();
     let asked = params.and_then(|params| params.get("protocolVersion"));
@@ -171,8 +172,9 @@ pub(super) async fn method(
     request: &Request,
     session: &Session,
 ) -> Reply {
-    if let Err(limited) = server.pipeline.limits.admit(&inbound.context, Cost::Browse) {
-        return answers::over_limit(Some(&request.id), limited);
+    let admitted = server.pipeline.limits.admit(&inbound.context, Cost::Browse);
+    if let Err(fault) = admitted.await {
+        return answers::not_admitted(Some(&request.id), fault);
     }
     let outcome = match request.method.as_str() {
         "ping" => Ok(Json::empty_object()),

@@ -125,7 +125,7 @@ impl End {
 impl Drop for End {
     fn drop(&mut self) {
         lock(&self.server.lines.ends).remove(&self.id);
-        self.server.relay.tell(self.from, hang_up(self.id));
+        self.server.relay.tell(self.from, &hang_up(self.id));
     }
 }
 

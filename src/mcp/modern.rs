@@ -40,16 +40,21 @@ pub(super) async fn request(
         return call::post(server, inbound, request, meta, caller, manner).await;
     }
     match request.method.as_str() {
-        "server/discover" => browse(server, &inbound, &request, |server| {
-            Ok(discover(server, &inbound))
-        }),
-        "tools/list" => browse(server, &inbound, &request, |server| {
-            lists::tools(server, &inbound.context, &request, version)
-        }),
-        method if lists::family(method).is_some() => browse(server, &inbound, &request, |server| {
+        "server/discover" => {
+            let answer = |server: &Server| Ok(discover(server, &inbound));
+            browse(server, &inbound, &request, answer).await
+        }
+        "tools/list" => {
+            let answer =
+                |server: &Server| lists::tools(server, &inbound.context, &request, version);
+            browse(server, &inbound, &request, answer).await
+        }
+        method if lists::family(method).is_some() => {
             let family = lists::family(&request.method).unwrap_or(Family::Resources);
-            lists::items(server, &inbound.context, &request, version, family)
-        }),
+            let answer =
+                |server: &Server| lists::items(server, &inbound.context, &request, version, family);
+            browse(server, &inbound, &request, answer).await
+        }
         "subscriptions/listen" => listen::subscribe(server, inbound, &request),
         method => answers::unknown_method(&request.id, method, true).into(),
     }
@@ -68,14 +73,15 @@ pub(super) fn caller(attempt: Attempt, meta: &RequestMeta) -> Caller {
 }
 
 /// A request that has the generous budget of its own.
-fn browse(
+async fn browse(
     server: &Server,
     inbound: &Inbound,
     request: &Request,
     answer: impl FnOnce(&Server) -> Result<Json, Refusal>,
 ) -> Answer {
-    if let Err(limited) = server.pipeline.limits.admit(&inbound.context, Cost::Browse) {
-        return answers::over_limit(Some(&request.id), limited).into();
+    let admitted = server.pipeline.limits.admit(&inbound.context, Cost::Browse);
+    if let Err(fault) = admitted.await {
+        return answers::not_admitted(Some(&request.id), fault).into();
     }
     match answer(server) {
         Ok(result) => Reply::result(&request.id, &result).into(),

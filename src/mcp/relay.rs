@@ -84,8 +84,8 @@ impl Relay {
     }
 
     /// Like [`Relay::send`], for what nobody need wait for.
-    pub(super) fn tell(&self, to: ReplicaId, message: Json) {
-        let sealed = self.sealed(&message);
+    pub(super) fn tell(&self, to: ReplicaId, message: &Json) {
+        let sealed = self.sealed(message);
         let store = self.store.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move { deliver(&store, to, &sealed).await });

@@ -21,7 +21,7 @@ pub(super) fn progressed(server: &Server, session: &Session, params: &Json) {
         }
         Some(owner) => {
             let message = relay::progressed(session.id, &id, &params);
-            server.relay.tell(owner, message);
+            server.relay.tell(owner, &message);
         }
         None => {}
     }

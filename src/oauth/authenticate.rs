@@ -48,13 +48,13 @@ impl Site<'_> {
                 "only one way of client authentication may be used",
             ));
         }
-        let id = self.presented_id(presented)?;
+        let id = Self::presented_id(presented)?;
         let client = self.client(&id).await.map_err(client_fault)?;
         self.check_proof(&client, presented).await?;
         Ok(client)
     }
 
-    fn presented_id(&self, presented: &Presented) -> Result<String, TokenFault> {
+    fn presented_id(presented: &Presented) -> Result<String, TokenFault> {
         let asserted = match &presented.assertion {
             Some(assertion) => {
                 if presented.assertion_type.as_deref() != Some(ASSERTION_TYPE) {

@@ -60,7 +60,7 @@ impl Site<'_> {
             ClientFault::Store(error) => AuthorizeFault::Store(error),
         })?;
         let asked = only(parameters, "redirect_uri")
-            .map_err(|_| AuthorizeFault::Page(PageFault::Redirect))?;
+            .map_err(|()| AuthorizeFault::Page(PageFault::Redirect))?;
         let (redirect_uri, kind) = self
             .redirect_of(&client, asked)
             .ok_or(AuthorizeFault::Page(PageFault::Redirect))?;
@@ -111,7 +111,7 @@ impl Site<'_> {
         parameters: &Parameters,
     ) -> Result<(), Refusal> {
         const REPEATED: Refusal = Refusal::InvalidRequest("a parameter occurs twice");
-        let one = |name: &str| only(parameters, name).map_err(|_| REPEATED);
+        let one = |name: &str| only(parameters, name).map_err(|()| REPEATED);
         // First, so that every other refusal can hand it back.
         match one("state")? {
             Some(state) if state.len() > MAX_STATE => {
@@ -152,7 +152,7 @@ impl Site<'_> {
 
     fn resource(&self, parameters: &Parameters) -> Result<Resource, Refusal> {
         match only(parameters, "resource") {
-            Err(_) => Err(Refusal::InvalidTarget),
+            Err(()) => Err(Refusal::InvalidTarget),
             Ok(None) => Ok(Resource::root(self.issuer)),
             Ok(Some(text)) => Resource::named(self.issuer, text).ok_or(Refusal::InvalidTarget),
         }

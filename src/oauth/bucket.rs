@@ -60,6 +60,7 @@ mod tests {
             rate: "60/m".parse().unwrap(),
             burst: Some(3),
             concurrent: None,
+            when_away: None,
         };
         let bucket = Bucket::default();
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! What the authorization server says of itself (RFC 8414 §2, OpenID Connect Discovery
+//! What the authorization server says of itself (RFC 8414 §2, `OpenID` Connect Discovery
 //! §3). One text for every place that it is served from.
 
 use serde_json::{Map, Value, json};

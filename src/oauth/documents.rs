@@ -24,7 +24,7 @@ const MAX_DOCUMENT: usize = 32 * 1024;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A document is kept at least so long, whatever its server says, so that one
 /// sign-in fetches it once, and at most so long.
-const LEAST: Duration = Duration::from_secs(60);
+const LEAST: Duration = Duration::from_mins(1);
 const MOST: Duration = Duration::from_hours(24);
 /// Where its server does not say.
 const USUAL: Duration = Duration::from_mins(5);

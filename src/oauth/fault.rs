@@ -6,7 +6,7 @@ use super::Unrecorded;
 use crate::store::StoreError;
 
 /// Why an authorization request gets no code, told to the client through the
-/// browser (RFC 6749 §4.1.2.1, RFC 8707 §2, OpenID Connect Core §3.1.2.6).
+/// browser (RFC 6749 §4.1.2.1, RFC 8707 §2, `OpenID` Connect Core §3.1.2.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A parameter is missing, repeated or wrong.

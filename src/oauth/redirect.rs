@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn only_https_loopback_http_and_configured_schemes_can_be_registered() {
-        let schemes = ["cursor".to_owned(), "com.example.app".to_owned()];
         use RedirectKind::{Https, Loopback, PrivateUse};
+        let schemes = ["cursor".to_owned(), "com.example.app".to_owned()];
         for (uri, kind) in [
             ("https://app.example.com/cb", Some(Https)),
             ("https://app.example.com:8443/cb?x=1", Some(Https)),

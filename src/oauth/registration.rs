@@ -333,12 +333,12 @@ fn keys(jwks: Option<&Value>, uri: Option<&str>) -> Result<Keys, RegistrationFau
 mod tests {
     use super::*;
 
-    fn judged(metadata: Value) -> Result<Wanted, String> {
+    fn judged(metadata: &Value) -> Result<Wanted, String> {
         let rules = config::Registration {
             private_use_schemes: vec!["cursor".to_owned()],
             ..config::Registration::default()
         };
-        judge(&metadata, &rules).map_err(|fault| fault.code().to_owned())
+        judge(metadata, &rules).map_err(|fault| fault.code().to_owned())
     }
 
     #[test]
@@ -375,7 +375,7 @@ mod tests {
                 "client_secret_post",
             ),
         ] {
-            let wanted = judged(metadata).unwrap();
+            let wanted = judged(&metadata).unwrap();
             assert_eq!((wanted.name.as_str(), wanted.method), (name, method));
         }
     }
@@ -444,7 +444,7 @@ mod tests {
                 "invalid_client_metadata",
             ),
         ] {
-            assert_eq!(judged(metadata.clone()).unwrap_err(), code, "{metadata}");
+            assert_eq!(judged(&metadata).unwrap_err(), code, "{metadata}");
         }
     }
 

@@ -73,8 +73,12 @@ pub struct Resource {
     pub tenant: Option<TenantId>,
 }
 
-/// `prompt` (OpenID Connect Core §3.1.2.1).
+/// `prompt` (`OpenID` Connect Core §3.1.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "the four values of the parameter, any of which may be together"
+)]
 pub struct Prompt {
     /// Nobody may be asked anything.
     pub none: bool,

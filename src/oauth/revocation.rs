@@ -29,7 +29,7 @@ impl Site<'_> {
         parameters: &Parameters,
         ledger: &dyn Ledger,
     ) -> Result<(), TokenFault> {
-        let token = self.token_of(parameters)?;
+        let token = Self::token_of(parameters)?;
         if let Some(token) = RefreshToken::read(token, &self.server.refresh_tokens) {
             let Some(family) = self.server.store.find_family(token.family).await? else {
                 return Ok(());
@@ -83,7 +83,7 @@ impl Site<'_> {
         if !(client.introspection && client.is_confidential()) {
             return Err(TokenFault::UnauthorizedClient);
         }
-        let token = self.token_of(parameters)?;
+        let token = Self::token_of(parameters)?;
         let own = client.machine.as_ref().map(|(tenant, _)| tenant.as_str());
         if let Some(token) = RefreshToken::read(token, &self.server.refresh_tokens) {
             return self.introspect_refresh(token, own).await;
@@ -143,7 +143,7 @@ impl Site<'_> {
         })
     }
 
-    fn token_of<'p>(&self, parameters: &'p Parameters) -> Result<&'p str, TokenFault> {
+    fn token_of(parameters: &Parameters) -> Result<&str, TokenFault> {
         only(parameters, "token")
             .map_err(|()| REPEATED)?
             .ok_or(TokenFault::InvalidRequest("token is missing"))

@@ -14,7 +14,7 @@ use crate::secret::Secret;
 
 /// The scope that every endpoint has.
 pub const BASE_SCOPE: &str = "mcp";
-/// What clients ask for who want to stay signed in (OpenID Connect Core §11). They
+/// What clients ask for who want to stay signed in (`OpenID` Connect Core §11). They
 /// get a refresh token anyway.
 pub const OFFLINE_ACCESS: &str = "offline_access";
 

@@ -8,7 +8,7 @@ use thiserror::Error;
 use crate::arguments::{ArgumentFault, HeaderFault};
 use crate::audit::AuditFault;
 use crate::ids::Scope;
-use crate::limits::Limited;
+use crate::limits::{LimitFault, Limited};
 use crate::protocol::{Json, JsonFault};
 use crate::sanitize::CleanText;
 
@@ -64,7 +64,10 @@ pub enum Refusal {
     },
     /// Over a limit.
     #[error("over the limit per {}", .0.policy)]
-    Limited(#[from] Limited),
+    Limited(Limited),
+    /// Whether it is over a limit cannot be told, and may not be guessed.
+    #[error("the store of the shared limits is away")]
+    LimitsAway,
     /// A mirrored header disagrees with the arguments.
     #[error(transparent)]
     HeaderMismatch(#[from] HeaderFault),
@@ -112,7 +115,7 @@ impl Refusal {
             | Self::UnknownReference
             | Self::UnknownTask => "visibility",
             Self::MissingScopes { .. } => "scope",
-            Self::Limited(_) => "limit",
+            Self::Limited(_) | Self::LimitsAway => "limit",
             Self::HeaderMismatch(_) | Self::StandardHeaderMismatch(_) => "headers",
             Self::Arguments(_) => "arguments",
             Self::AuditUnavailable(_) | Self::Withheld => "audit",
@@ -147,8 +150,17 @@ impl Refusal {
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Limited(limited) => Some(limited.retry_after),
-            Self::AuditUnavailable(_) => Some(Duration::from_secs(2)),
+            Self::AuditUnavailable(_) | Self::LimitsAway => Some(Duration::from_secs(2)),
             _ => None,
+        }
+    }
+}
+
+impl From<LimitFault> for Refusal {
+    fn from(fault: LimitFault) -> Self {
+        match fault {
+            LimitFault::Over(limited) => Self::Limited(limited),
+            LimitFault::Away => Self::LimitsAway,
         }
     }
 }

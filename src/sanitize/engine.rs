@@ -169,7 +169,7 @@ impl Engine {
             resolved
                 .kept
                 .iter()
-                .flat_map(|hit| {
+                .map(|hit| {
                     let covered = edits
                         .iter()
                         .filter(|edit| edit.replacement.is_some())
@@ -299,7 +299,7 @@ fn kept<'a>(
     input: Input<'_>,
     policy: Policy<'_>,
     mut covered: impl Iterator<Item = &'a std::ops::Range<usize>>,
-) -> Option<Edit> {
+) -> Edit {
     let action = policy.action(hit.family, hit.label);
     let range = view.offsets.back(&hit.range);
     let mark = mark(hit.label);
@@ -314,7 +314,7 @@ fn kept<'a>(
         && readable
         && !near.contains(mark.trim_end())
         && !covered.any(|other| other.start < range.start && range.start < other.end);
-    Some(Edit {
+    Edit {
         range: if marks {
             range.start..range.start
         } else {
@@ -324,7 +324,7 @@ fn kept<'a>(
         label: hit.label,
         count: hit.count,
         blocks: action == Action::Block,
-    })
+    }
 }
 
 /// The text with the edits made, borrowed where there are none.

@@ -110,16 +110,13 @@ fn shortened_member(
         return None;
     }
     let is_json = Json::parse(text.clone().into(), &JsonLimits::CALLER).is_ok();
-    let (short, note) = match is_json.then(|| shorter_json(&text, most)).flatten() {
-        Some(short) => {
-            let note = notice(short.chars().count(), total);
-            (short, Some(note))
-        }
-        None => {
-            let head = head(&text, most);
-            let note = notice(head.chars().count(), total);
-            (format!("{head}\n{note}"), None)
-        }
+    let (short, note) = if let Some(short) = is_json.then(|| shorter_json(&text, most)).flatten() {
+        let note = notice(short.chars().count(), total);
+        (short, Some(note))
+    } else {
+        let head = head(&text, most);
+        let note = notice(head.chars().count(), total);
+        (format!("{head}\n{note}"), None)
     };
     remainders.push(Remainder {
         place: format!("{place}/{name}"),

@@ -2,7 +2,7 @@
 //! fetches, scripts and handlers, links that run code, elements and comments that
 //! nobody sees.
 //!
-//! Markdown is read by a parser (CommonMark), so that what is code stays: fences and
+//! Markdown is read by a parser (`CommonMark`), so that what is code stays: fences and
 //! spans are left alone, as are generics, relative images and plain links. HTML is
 //! read tag by tag ([`html`]), inside Markdown as outside.
 

@@ -260,7 +260,7 @@ impl Search<'_> {
             let text = self.text.get(at..stop.end).unwrap_or_default();
             let candidate = Candidate { body, text };
             let named_kinds = cue.filter(|_| !inside).map_or(0, Cue::kinds);
-            let alone_kinds = if free && token.is_whole(self.bytes, at, stop) {
+            let alone_kinds = if free && Token::is_whole(self.bytes, at, stop) {
                 kinds::ALONE
             } else {
                 0

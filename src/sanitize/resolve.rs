@@ -65,7 +65,7 @@ impl Resolved {
 
     fn replace(&mut self, hit: Hit) {
         match self.stretches.last_mut() {
-            Some(last) if last.hit.range.end > hit.range.start => last.absorb(hit),
+            Some(last) if last.hit.range.end > hit.range.start => last.absorb(&hit),
             _ => self.stretches.push(Stretch {
                 hit,
                 others: Vec::new(),
@@ -77,32 +77,32 @@ impl Resolved {
 
 impl Stretch {
     /// `other` begins in this stretch, not before it.
-    fn absorb(&mut self, other: Hit) {
+    fn absorb(&mut self, other: &Hit) {
         let rewrites = |hit: &Hit| matches!(hit.instead, Instead::Text(_));
         let inside = other.range.end <= self.hit.range.end;
         let covers = other.range.start == self.hit.range.start;
-        match (rewrites(&self.hit), rewrites(&other)) {
+        match (rewrites(&self.hit), rewrites(other)) {
             // A rewriting keeps some of its text: what lay in it is looked for again.
             (true, false) if inside && !covers => {
                 self.unsettled = true;
-                self.note(&other);
+                self.note(other);
                 return;
             }
             (true, true) if inside => {
                 self.unsettled = true;
-                self.note(&other);
+                self.note(other);
                 return;
             }
             _ => {}
         }
         let label = self.hit.label;
         let count = self.hit.count;
-        if other.certainty > self.hit.certainty || (rewrites(&self.hit) && !rewrites(&other)) {
+        if other.certainty > self.hit.certainty || (rewrites(&self.hit) && !rewrites(other)) {
             self.hit.label = other.label;
             self.hit.family = other.family;
             self.hit.certainty = other.certainty;
         }
-        if rewrites(&self.hit) || rewrites(&other) {
+        if rewrites(&self.hit) || rewrites(other) {
             self.hit.instead = Instead::Placeholder;
             if label != other.label {
                 let loser = if self.hit.label == label {

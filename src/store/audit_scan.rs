@@ -106,6 +106,10 @@ pub(super) fn bounds(day: Date) -> (OffsetDateTime, OffsetDateTime) {
     (low, low + Duration::DAY)
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the form that `map_err` takes"
+)]
 pub(super) fn fault(error: sqlx::Error) -> StoreError {
     StoreError::of_statement(&error)
 }

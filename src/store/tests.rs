@@ -148,16 +148,11 @@ async fn replicas_come_and_go() {
     let store = database().await.store;
     let (here, gone) = (new_replica_id(&SystemClock), new_replica_id(&SystemClock));
     store
-        .insert_replica(
-            here,
-            Some("10.0.0.7:8080"),
-            "0.1.0",
-            Duration::from_secs(60),
-        )
+        .insert_replica(here, Some("10.0.0.7:8080"), "0.1.0", Duration::from_mins(1))
         .await
         .unwrap();
     store
-        .insert_replica(here, None, "0.1.0", Duration::from_secs(60))
+        .insert_replica(here, None, "0.1.0", Duration::from_mins(1))
         .await
         .unwrap();
     let found = store.find_live_replica(here, 30).await.unwrap().unwrap();
@@ -173,11 +168,11 @@ async fn a_message_wakes_its_replica_and_is_taken_once() {
     let store = database().await.store;
     let (here, there) = (new_replica_id(&SystemClock), new_replica_id(&SystemClock));
     store
-        .insert_replica(here, None, "0.1.0", Duration::from_secs(60))
+        .insert_replica(here, None, "0.1.0", Duration::from_mins(1))
         .await
         .unwrap();
     store
-        .insert_replica(there, None, "0.1.0", Duration::from_secs(60))
+        .insert_replica(there, None, "0.1.0", Duration::from_mins(1))
         .await
         .unwrap();
     let mut listener = store.listen(here, Duration::from_secs(20));
@@ -285,14 +280,14 @@ async fn a_statement_that_hangs_ends_in_time() {
     let replica = new_replica_id(&SystemClock);
     let outcome = database
         .store
-        .insert_replica(replica, None, "0", Duration::from_secs(60))
+        .insert_replica(replica, None, "0", Duration::from_mins(1))
         .await;
     assert!(outcome.is_err());
     assert!(begun.elapsed() < Duration::from_millis(2_500));
     holder.close().await.unwrap();
     database
         .store
-        .insert_replica(replica, None, "0", Duration::from_secs(60))
+        .insert_replica(replica, None, "0", Duration::from_mins(1))
         .await
         .unwrap();
 }
@@ -317,7 +312,7 @@ async fn data_outlives_a_stop_and_a_second_process_is_kept_out() {
         .unwrap();
     let replica = new_replica_id(&SystemClock);
     connect(&url)
-        .insert_replica(replica, None, "0.1.0", Duration::from_secs(60))
+        .insert_replica(replica, None, "0.1.0", Duration::from_mins(1))
         .await
         .unwrap();
     let second = Embedded::start(&settings(&server.directory)).await;

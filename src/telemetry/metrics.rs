@@ -4,6 +4,7 @@
 
 mod audit;
 mod labels;
+mod limits;
 mod process;
 mod tools;
 
@@ -41,6 +42,7 @@ pub struct Metrics {
     audit_commit: Histogram,
     audit_failures: Counter,
     audit: audit::AuditMetrics,
+    limits: limits::LimitMetrics,
     inflight_calls: Gauge,
     open_streams: Gauge,
     upstream_up: Family<UpstreamLabel, Gauge>,
@@ -62,6 +64,7 @@ impl Metrics {
             ]),
             audit_failures: Counter::default(),
             audit: audit::AuditMetrics::default(),
+            limits: limits::LimitMetrics::default(),
             inflight_calls: Gauge::default(),
             open_streams: Gauge::default(),
             upstream_up: Family::default(),
@@ -71,6 +74,7 @@ impl Metrics {
         metrics.tools.register(&mut registry);
         metrics.register_counters(&mut registry);
         metrics.audit.register(&mut registry);
+        metrics.limits.register(&mut registry);
         metrics.register_gauges(&mut registry);
         process::register(&mut registry, started);
         metrics.registry = registry;

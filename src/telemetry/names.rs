@@ -95,6 +95,14 @@ pub mod metric {
     pub const AUDIT_DEFAULT_ROWS: &str = "toolgate_audit_default_rows";
     /// Whether the audit is written by a login that can only add to it.
     pub const AUDIT_RESTRICTED: &str = "toolgate_audit_restricted";
+    /// How long the shared limits' store took to decide.
+    pub const LIMITS_DECISION: &str = "toolgate_limits_decision";
+    /// Whether limits are counted together with the other replicas.
+    pub const LIMITS_STORE_UP: &str = "toolgate_limits_store_up";
+    /// Requests that came while the shared limits' store was away.
+    pub const LIMITS_AWAY: &str = "toolgate_limits_store_away";
+    /// Replicas that live.
+    pub const LIVE_REPLICAS: &str = "toolgate_live_replicas";
     /// Calls that run now.
     pub const INFLIGHT_CALLS: &str = "toolgate_inflight_calls";
     /// Streams that are open now.

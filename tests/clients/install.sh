@@ -33,6 +33,16 @@ if [ ${#missing[@]} -gt 0 ]; then
     apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 fi
 
+# Of Prometheus only the tool that judges alerts is wanted, and no service.
+if ! command -v promtool >/dev/null && [ ! -x "$into/promtool" ]; then
+    command -v apt-get >/dev/null || { echo "please install: promtool" >&2; exit 1; }
+    unpacked=$(mktemp -d)
+    (cd "$unpacked" && { apt-get download -qq prometheus 2>/dev/null || { apt-get update -qq && apt-get download -qq prometheus; }; }) >&2
+    dpkg-deb --extract "$unpacked"/prometheus_*.deb "$unpacked"
+    install "$unpacked/usr/bin/promtool" "$into/promtool"
+    rm -rf "$unpacked"
+fi
+
 wanted=$(cat "$here/npm/package-lock.json" "$here/requirements.txt" "$here/../chart/requirements.txt" | sha256sum | cut -d' ' -f1)
 [ "$(cat "$into/.installed" 2>/dev/null)" != "$wanted" ] || exit 0
 

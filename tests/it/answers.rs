@@ -686,3 +686,63 @@ fn rand_address() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     std::net::Ipv4Addr::from(0x0b00_0000 + NEXT.fetch_add(1, Ordering::Relaxed)).to_string()
 }
+
+/// A real client writes the head, and the body a moment later; the next request
+/// comes on the same connection.
+#[tokio::test]
+async fn a_refusal_before_the_body_came_leaves_the_connection_usable() {
+    use std::io::{Read, Write};
+    let gateway = gateway().await;
+    let address = gateway.url().trim_start_matches("http://").to_owned();
+    let answers = tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let patience = Some(std::time::Duration::from_secs(10));
+        stream.set_read_timeout(patience).unwrap();
+        let mut answers = Vec::new();
+        for _ in 0..5 {
+            let head = format!(
+                "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            let mut answer = [0; 4096];
+            let read = stream.read(&mut answer).unwrap();
+            answers.push(String::from_utf8_lossy(&answer[..read]).into_owned());
+            stream.write_all(b"{}").unwrap();
+        }
+        answers
+    })
+    .await
+    .unwrap();
+    for answer in answers {
+        assert!(answer.starts_with("HTTP/1.1 401 "), "{answer:?}");
+        assert!(!answer.contains("close"), "{answer}");
+    }
+}
+
+/// Closing at once would reset the connection, and the answer would be lost.
+#[tokio::test]
+async fn a_refused_large_body_is_read_and_the_answer_says_that_the_connection_ends() {
+    use std::io::{Read, Write};
+    let gateway = gateway().await;
+    let address = gateway.url().trim_start_matches("http://").to_owned();
+    let answer = tokio::task::spawn_blocking(move || {
+        let mut stream = std::net::TcpStream::connect(&address).unwrap();
+        let size = 24 * 1024 * 1024;
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {size}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let part = vec![b' '; 1024 * 1024];
+        for _ in 0..24 {
+            stream.write_all(&part).unwrap();
+        }
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    })
+    .await
+    .unwrap();
+    assert!(answer.starts_with("HTTP/1.1 401 "), "{answer:?}");
+    assert!(answer.contains("connection: close"), "{answer}");
+}

@@ -31,7 +31,7 @@ async fn rounds(rounds: usize, calls: usize) {
     judge(&first, &hostile, &told).await;
     // The living close what the dead left, each call once, and invent nothing.
     // A replica is gone when four heartbeats of the others went by without its own.
-    let patience = Duration::from_secs(120);
+    let patience = Duration::from_mins(2);
     eventually_within(patience, "every call has an end", async || {
         let open = first
             .rows(

@@ -62,7 +62,7 @@ impl SmallDisk {
             return None;
         }
         let disk = Self(folder);
-        postgres.give(&disk.0);
+        OwnPostgres::give(&disk.0);
         let place = disk.0.display().to_string();
         postgres.psql(
             "postgres",

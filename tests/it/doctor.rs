@@ -250,10 +250,10 @@ impl Faulty {
             "no S256" => document["code_challenge_methods_supported"] = json!([]),
             "plain PKCE" => document["code_challenge_methods_supported"] = json!(["S256", "plain"]),
             "iss unsaid" => {
-                document["authorization_response_iss_parameter_supported"] = json!(false)
+                document["authorization_response_iss_parameter_supported"] = json!(false);
             }
             "confidential" => {
-                document["token_endpoint_auth_methods_supported"] = json!(["client_secret_basic"])
+                document["token_endpoint_auth_methods_supported"] = json!(["client_secret_basic"]);
             }
             "no registration" => {
                 document["registration_endpoint"] = Value::Null;
@@ -345,7 +345,7 @@ impl Faulty {
                 _ = tokens
                     .as_object_mut()
                     .unwrap()
-                    .shift_remove("refresh_token")
+                    .shift_remove("refresh_token");
             }
             _ => {}
         }

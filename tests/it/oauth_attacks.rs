@@ -284,7 +284,7 @@ async fn access_tokens_cannot_be_altered_or_made() {
         (
             "longer",
             altered(good, keep, |claims| {
-                claims["exp"] = json!(9_999_999_999_i64)
+                claims["exp"] = json!(9_999_999_999_i64);
             }),
         ),
         ("no signature", format!("{}.{}.", parts[0], parts[1])),

@@ -60,9 +60,9 @@ async fn all_sign_in(
     expected: impl Fn(&str) -> &'static str,
     environment: &[(&str, &str)],
 ) {
-    let mut failed = Vec::new();
     // The Inspector listens on one fixed port: one round of clients at a time.
     static ROUND: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+    let mut failed = Vec::new();
     let _round = ROUND.lock().await;
     for client in CLIENTS {
         let before = grants(gateway);

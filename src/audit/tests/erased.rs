@@ -103,6 +103,19 @@ async fn who_was_emptied_in_the_name_of_a_lawful_erasure_is_missed() {
     assert_eq!(kinds, [&FindingKind::UnrecordedErasure], "{report:#?}");
 }
 
+/// Keeps the salts of what alice did, to be looked for after they are erased.
+async fn keep_salts(url: &crate::secret::Secret<String>) {
+    run(
+        url,
+        "CREATE TABLE salts AS
+         SELECT encode(salt, 'hex') AS salt FROM audit_callers WHERE subject = 'alice'
+         UNION ALL SELECT encode(b.salt, 'hex') FROM audit_bodies b WHERE call_id IN (
+             SELECT call_id FROM audit_events e JOIN audit_callers c USING (writer_id, caller_id)
+             WHERE c.subject = 'alice')",
+    )
+    .await;
+}
+
 #[tokio::test]
 async fn nothing_of_a_subject_is_left_anywhere_and_the_chains_verify() {
     let database = database().await;
@@ -126,15 +139,7 @@ async fn nothing_of_a_subject_is_left_anywhere_and_the_chains_verify() {
     let _ = auditor.refuse(&refused_of_alice, refusal).await.unwrap();
     let salts = "SELECT count(*) FROM audit_callers WHERE subject = 'alice' AND salt IS NOT NULL";
     assert!(number(&database.url, salts).await > 0);
-    run(
-        &database.url,
-        "CREATE TABLE salts AS
-         SELECT encode(salt, 'hex') AS salt FROM audit_callers WHERE subject = 'alice'
-         UNION ALL SELECT encode(b.salt, 'hex') FROM audit_bodies b WHERE call_id IN (
-             SELECT call_id FROM audit_events e JOIN audit_callers c USING (writer_id, caller_id)
-             WHERE c.subject = 'alice')",
-    )
-    .await;
+    keep_salts(&database.url).await;
     assert!(number(&database.url, "SELECT count(*) FROM salts").await >= 13);
     let erasure = erasure(ErasureTarget {
         subject: Some("alice".to_owned()),

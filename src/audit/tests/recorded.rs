@@ -32,7 +32,7 @@ async fn a_call_is_on_record_before_it_runs_and_its_outcome_before_it_is_told() 
     (seen.time, seen.finished, seen.call_id) = (at, Some(at), CallId(uuid::Uuid::nil()));
     insta::assert_snapshot!(serde_json::to_string_pretty(&seen).unwrap(), @r#"
     {
-      "time": "1970-01-01T00:00:00Z",
+      "time": "1970-01-01T00:00:00.000000Z",
       "call_id": "00000000-0000-0000-0000-000000000000",
       "kind": "call",
       "tenant": "acme",
@@ -50,7 +50,7 @@ async fn a_call_is_on_record_before_it_runs_and_its_outcome_before_it_is_told() 
       "decision": "allowed",
       "outcome": "tool_error",
       "count": 1,
-      "finished": "1970-01-01T00:00:00Z",
+      "finished": "1970-01-01T00:00:00.000000Z",
       "duration_ms": 2.5,
       "upstream_duration_ms": 1.5,
       "request_bytes": 240,

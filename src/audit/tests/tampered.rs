@@ -419,15 +419,12 @@ async fn a_chain_that_was_rewritten_with_all_its_digests_is_found() {
             event.sequence, event.call_id
         );
         if event.sequence == 2 {
-            sql.push_str(&format!(
-                "UPDATE audit_events SET outcome_id = (SELECT name_id FROM audit_names WHERE name = 'timeout') {place}"
-            ));
+            sql += "UPDATE audit_events SET outcome_id = (SELECT name_id FROM audit_names WHERE name = 'timeout') ";
+            sql += &place;
         }
-        sql.push_str(&format!(
-            "UPDATE audit_events SET leaf = '\\x{}', link = '\\x{}' {place}",
-            hexadecimal(&leaf),
-            hexadecimal(&previous)
-        ));
+        let (leaf, head) = (hexadecimal(&leaf), hexadecimal(&previous));
+        let set = format!("UPDATE audit_events SET leaf = '\\x{leaf}', link = '\\x{head}' {place}");
+        sql += &set;
     }
     run(&url, &sql).await;
     let report = verified(&store, &[]).await;

@@ -124,7 +124,7 @@ impl Examiner {
     pub(super) fn name(&self, id: i32) -> String {
         self.names
             .get(&id)
-            .map_or_else(|| format!("(name {id})"), |name| name.to_string())
+            .map_or_else(|| format!("(name {id})"), ToString::to_string)
     }
 
     /// A new day begins: its callers come first.

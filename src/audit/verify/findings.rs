@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::clock::timestamp;
 use serde::Serialize;
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -94,7 +95,7 @@ pub struct Finding {
     pub last: Option<i64>,
     /// When it says that it was.
     #[serde(
-        with = "time::serde::rfc3339::option",
+        serialize_with = "timestamp::serialize_option",
         skip_serializing_if = "Option::is_none"
     )]
     pub time: Option<OffsetDateTime>,

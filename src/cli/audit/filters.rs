@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 use crate::audit::{Entry, Filter, Kinds};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, timestamp};
 use crate::config::Interval;
 use crate::ids::CallId;
 
@@ -131,7 +131,7 @@ fn line(entry: &Entry) -> String {
     };
     let mut line = format!(
         "{}  {:<18} {:<10} {:<24} {what}",
-        entry.time.format(&Rfc3339).unwrap_or_default(),
+        timestamp::text(entry.time),
         entry.outcome,
         tenant,
         text(&entry.subject),

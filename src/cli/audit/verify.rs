@@ -7,12 +7,11 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::Args;
 use time::Date;
-use time::format_description::well_known::Rfc3339;
 
 use crate::app;
 use crate::audit::checkpoint::{self, Verifier};
 use crate::audit::verify::{Finding, Progress, Report, VerifyOptions, verify};
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, SystemClock, timestamp};
 
 use super::erase::day;
 
@@ -187,7 +186,7 @@ fn line(finding: &Finding) -> String {
         (Some(first), None) => place.push(format!("place {first}")),
         _ => {}
     }
-    if let Some(time) = finding.time.and_then(|time| time.format(&Rfc3339).ok()) {
+    if let Some(time) = finding.time.map(timestamp::text) {
         place.push(time);
     }
     if let Some(id) = finding.call_id {

@@ -77,7 +77,7 @@ pub(super) async fn resource(
         });
     };
     report.ok(RESOURCE, format!("metadata at {place}"));
-    Some(judge(named, told, &document, report)?)
+    judge(named, told, &document, report)
 }
 
 fn judge(

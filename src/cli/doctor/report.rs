@@ -1,4 +1,4 @@
-//! What was found, said as it is found.
+//! What was found, said as it is found: for a person, or as one JSON object a line.
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
@@ -13,22 +13,44 @@ pub(super) enum Level {
     Ok,
     /// To know.
     Note,
-    /// Some clients stumble.
+    /// Not as good as it could be: some clients stumble, or something is at risk.
     Warning,
-    /// Clients fail.
+    /// It does not work, or must not be relied on.
     Failure,
 }
 
-#[derive(Debug, Serialize)]
+/// What the findings are about, and so what their sum means.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Subject {
+    /// Signing in as a client.
+    SignIn,
+    /// A deployment of our own.
+    Deployment,
+}
+
+/// Something to change: what is wrong, why it matters, what to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trouble<'a> {
+    pub(super) what: &'a str,
+    pub(super) why: &'a str,
+    pub(super) change: &'a str,
+}
+
+#[derive(Debug, Default, Serialize)]
 struct Finding<'a> {
-    level: Level,
+    level: Option<Level>,
     step: &'a str,
-    text: &'a str,
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: Option<String>,
 }
 
 /// Everything that is said.
 #[derive(Debug)]
 pub(super) struct Report {
+    subject: Subject,
     json: bool,
     failures: usize,
     warnings: usize,
@@ -37,8 +59,9 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(json: bool) -> Self {
+    pub(super) fn new(subject: Subject, json: bool) -> Self {
         Self {
+            subject,
             json,
             failures: 0,
             warnings: 0,
@@ -92,44 +115,79 @@ impl Report {
         }
     }
 
-    fn say(&self, level: Level, step: &str, text: &str) {
-        let text = plain(text);
-        if self.json {
-            let finding = Finding {
-                level,
-                step,
-                text: &text,
-            };
-            println!("{}", serde_json::to_string(&finding).unwrap_or_default());
-            return;
+    /// Something to change. A failure where it does not work without, or people would
+    /// rely on what is not so; else a warning.
+    pub(super) fn trouble(&mut self, level: Level, step: &str, trouble: Trouble<'_>) {
+        match level {
+            Level::Failure => self.failures += 1,
+            Level::Warning => self.warnings += 1,
+            Level::Ok | Level::Note => {}
         }
-        let mark = match level {
-            Level::Ok => "ok  ",
-            Level::Note => "    ",
-            Level::Warning => "warn",
-            Level::Failure => "FAIL",
-        };
-        println!("{mark}  {step:<14} {text}");
+        self.print(&Finding {
+            level: Some(level),
+            step,
+            text: plain(trouble.what),
+            why: Some(plain(trouble.why)),
+            change: Some(plain(trouble.change)),
+        });
     }
 
-    /// The sum of it, and the exit code: 1 when a client would fail.
+    fn say(&self, level: Level, step: &str, text: &str) {
+        self.print(&Finding {
+            level: Some(level),
+            step,
+            text: plain(text),
+            ..Finding::default()
+        });
+    }
+
+    fn print(&self, finding: &Finding<'_>) {
+        if self.json {
+            println!("{}", serde_json::to_string(finding).unwrap_or_default());
+            return;
+        }
+        let mark = match finding.level {
+            Some(Level::Ok) => "ok  ",
+            Some(Level::Note) | None => "    ",
+            Some(Level::Warning) => "warn",
+            Some(Level::Failure) => "FAIL",
+        };
+        println!("{mark}  {:<14} {}", finding.step, finding.text);
+        for (word, text) in [("why", &finding.why), ("change", &finding.change)] {
+            if let Some(text) = text {
+                println!("{:20} {word}: {text}", "");
+            }
+        }
+    }
+
+    /// The sum of it, and the exit code: 1 when there is a failure.
     pub(super) fn finish(self) -> ExitCode {
         if !self.json {
             println!();
-            match (self.failures, self.warnings) {
-                (0, 0) => println!("Nothing that a client would stumble over."),
-                (0, warnings) => println!("{warnings} warning(s): some clients may stumble."),
-                (failures, _) => {
-                    println!(
-                        "{failures} failure(s): clients cannot, or should not, sign in like this."
-                    )
-                }
-            }
+            println!("{}", self.sum());
         }
         if self.failures == 0 {
             ExitCode::SUCCESS
         } else {
             ExitCode::FAILURE
+        }
+    }
+
+    fn sum(&self) -> String {
+        let (failures, warnings) = (self.failures, self.warnings);
+        match (self.subject, failures, warnings) {
+            (Subject::SignIn, 0, 0) => "Nothing that a client would stumble over.".to_owned(),
+            (Subject::SignIn, 0, _) => format!("{warnings} warning(s): some clients may stumble."),
+            (Subject::SignIn, ..) => {
+                format!("{failures} failure(s): clients cannot, or should not, sign in like this.")
+            }
+            (Subject::Deployment, 0, 0) => "Nothing that needs to be changed.".to_owned(),
+            (Subject::Deployment, 0, _) => {
+                format!("{warnings} warning(s): it runs, and something is at risk.")
+            }
+            (Subject::Deployment, ..) => format!(
+                "{failures} failure(s), {warnings} warning(s): do not let people depend on it like this."
+            ),
         }
     }
 }

@@ -32,14 +32,24 @@ pub(super) struct Page {
 pub(super) type Header<'a> = (&'static str, &'a str);
 
 impl Web {
+    /// As a client on some machine would.
     pub(super) fn new(ca_file: Option<PathBuf>, timeout: Duration) -> anyhow::Result<Self> {
         let settings = config::Outgoing {
             ca_file,
             ..config::Outgoing::default()
         };
-        let outgoing = Outgoing::new(&settings)?;
+        Self::over(&settings, Reach::Private, timeout)
+    }
+
+    /// As the service would, by its own settings.
+    pub(super) fn over(
+        settings: &config::Outgoing,
+        reach: Reach,
+        timeout: Duration,
+    ) -> anyhow::Result<Self> {
+        let outgoing = Outgoing::new(settings)?;
         Ok(Self {
-            client: outgoing.client(Reach::Private, timeout),
+            client: outgoing.client(reach, timeout),
             timeout,
         })
     }

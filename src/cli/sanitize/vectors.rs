@@ -19,19 +19,18 @@ pub(in crate::cli) fn failing_vectors(rules: &Sanitize) -> Vec<String> {
 
 fn fault(sanitizer: &Sanitizer, vector: &SanitizeVector, rules: &Sanitize) -> Option<String> {
     let text = Json::from_text(&vector.text);
-    let result = match &vector.key {
-        Some(key) => ObjectBuilder::new().json(
+    let result = if let Some(key) = &vector.key {
+        ObjectBuilder::new().json(
             "structuredContent",
             &ObjectBuilder::new().json(key, &text).build(),
-        ),
-        None => {
-            let block = ObjectBuilder::new()
-                .text("type", "text")
-                .json("text", &text);
-            let mut content = ArrayBuilder::new();
-            content.push(&block.build());
-            ObjectBuilder::new().json("content", &content.build())
-        }
+        )
+    } else {
+        let block = ObjectBuilder::new()
+            .text("type", "text")
+            .json("text", &text);
+        let mut content = ArrayBuilder::new();
+        content.push(&block.build());
+        ObjectBuilder::new().json("content", &content.build())
     };
     let result = result.boolean("isError", vector.is_error).build();
     let (json, findings) = match sanitizer.result(Untrusted::new(result), rules) {

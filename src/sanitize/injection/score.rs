@@ -232,9 +232,12 @@ impl<'a> Thought<'a> {
         let alone = self.text.trim().len() <= 24;
         let sign = self
             .each(Feature::Sign)
-            .map(|word| match alone || is_code(self.text, word) {
-                true => i32::from(!alone),
-                false => 3,
+            .map(|word| {
+                if alone || is_code(self.text, word) {
+                    i32::from(!alone)
+                } else {
+                    3
+                }
             })
             .max()
             .unwrap_or(0);

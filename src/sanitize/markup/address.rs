@@ -154,6 +154,25 @@ pub(super) fn decoded(text: &str) -> String {
     out
 }
 
+/// Named references that an address may be written with.
+const NAMED: &[(&str, char)] = &[
+    ("&colon;", ':'),
+    ("&sol;", '/'),
+    ("&Tab;", '\t'),
+    ("&NewLine;", '\n'),
+    ("&amp;", '&'),
+    ("&lpar;", '('),
+    ("&rpar;", ')'),
+    ("&period;", '.'),
+    ("&quot;", '"'),
+    ("&apos;", '\''),
+    ("&lt;", '<'),
+    ("&gt;", '>'),
+    ("&nbsp;", ' '),
+    ("&equals;", '='),
+    ("&quest;", '?'),
+];
+
 fn reference(text: &str) -> Option<(char, usize)> {
     if let Some(body) = text.strip_prefix("&#") {
         let (radix, body) = match body.strip_prefix(['x', 'X']) {
@@ -170,23 +189,6 @@ fn reference(text: &str) -> Option<(char, usize)> {
         let semicolon = usize::from(text.get(end..)?.starts_with(';'));
         return Some((char::from_u32(code)?, end + semicolon));
     }
-    const NAMED: &[(&str, char)] = &[
-        ("&colon;", ':'),
-        ("&sol;", '/'),
-        ("&Tab;", '\t'),
-        ("&NewLine;", '\n'),
-        ("&amp;", '&'),
-        ("&lpar;", '('),
-        ("&rpar;", ')'),
-        ("&period;", '.'),
-        ("&quot;", '"'),
-        ("&apos;", '\''),
-        ("&lt;", '<'),
-        ("&gt;", '>'),
-        ("&nbsp;", ' '),
-        ("&equals;", '='),
-        ("&quest;", '?'),
-    ];
     NAMED
         .iter()
         .find(|(name, _)| text.starts_with(name))

@@ -235,14 +235,14 @@ impl Page<'_> {
                 label: REMOTE,
                 whole: name == "style",
                 words,
-                host,
+                host: Some(host),
             };
         }
         Verdict::Stays
     }
 
     /// Whether showing the element fetches something from elsewhere, and whence.
-    fn fetched(&self, tag: &Tag) -> Option<Option<String>> {
+    fn fetched(&self, tag: &Tag) -> Option<String> {
         let name = tag.name.as_str();
         let linked: &[&str] = match name {
             "link" if links_fetch(tag) => &["href"],
@@ -280,7 +280,7 @@ impl Page<'_> {
             None
         });
         if found.is_some() {
-            return found.map(Some);
+            return found;
         }
         if name != "style" || self.no_style_end.get() {
             return None;
@@ -288,7 +288,7 @@ impl Page<'_> {
         let end = self.element_end(tag);
         self.no_style_end.set(end == self.text.len());
         let body = self.text.get(tag.range.end..end);
-        body.and_then(|css| self.remote_in_css(css)).map(Some)
+        body.and_then(|css| self.remote_in_css(css))
     }
 
     /// The host that one of the addresses in a value (`srcset` has several) leads to.

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn a_changed_digit_fails_every_check() {
-        let checks: [(fn(&[u8]) -> bool, &str); 4] = [
+        type Check = fn(&[u8]) -> bool;
+        let checks: [(Check, &str); 4] = [
             (luhn, "4111111111111111"),
             (mod_11_10, "86095742719"),
             (mod_11_10, "33392005961"),

@@ -130,7 +130,7 @@ fn row(line: &'static str) -> Option<(&'static str, u8, &'static str)> {
 fn last_cue(text: &str) -> Option<&'static Cue> {
     let spelled = spelled_out(text);
     let bytes = spelled.as_bytes();
-    let is_letter = |at: Option<&u8>| at.is_some_and(|b| b.is_ascii_alphabetic());
+    let is_letter = |at: Option<&u8>| at.is_some_and(u8::is_ascii_alphabetic);
     let mut best: Option<(usize, usize, &'static Cue)> = None;
     for found in AUTOMATON.search.find_overlapping_iter(&spelled) {
         let (start, end) = (found.start(), found.end());

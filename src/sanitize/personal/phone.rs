@@ -35,7 +35,7 @@ impl Shape {
         let mut next = at + usize::from(plus);
         loop {
             let tail = bytes.get(next..).unwrap_or_default();
-            let gap = separators(tail, shape.digits.is_empty())?;
+            let gap = separators(tail, shape.digits.is_empty());
             let group = tail
                 .get(gap..)
                 .unwrap_or_default()
@@ -173,9 +173,9 @@ fn ends(bytes: &[u8], at: usize) -> bool {
     }
 }
 
-/// How many bytes separate two groups; `None` where brackets do not match.
-fn separators(tail: &[u8], first: bool) -> Option<usize> {
-    let count = match tail {
+/// How many bytes separate two groups.
+fn separators(tail: &[u8], first: bool) -> usize {
+    match tail {
         [b'(', ..] if first => 1,
         _ if first => 0,
         [b')', b' ' | b'-' | b'.', next, ..] if next.is_ascii_digit() => 2,
@@ -185,8 +185,7 @@ fn separators(tail: &[u8], first: bool) -> Option<usize> {
         [b' ', b'-', b' ', next, ..] if next.is_ascii_digit() => 3,
         [b' ' | b'-' | b'.' | b'/', next, ..] if next.is_ascii_digit() => 1,
         _ => 0,
-    };
-    Some(count)
+    }
 }
 
 /// `x4587`, `ext. 12`, `#9`.

@@ -116,7 +116,7 @@ impl Token {
 
     /// Whether the groups up to a stop are not the middle of a longer row of groups:
     /// a tracking number begins with what could be a card.
-    pub(super) fn is_whole(&self, bytes: &[u8], at: usize, stop: Stop) -> bool {
+    pub(super) fn is_whole(bytes: &[u8], at: usize, stop: Stop) -> bool {
         let group = |end: usize| word_end(bytes, end + 1) - (end + 1);
         let digits_follow = matches!(bytes.get(stop.end..), Some([separator, next, ..])
             if is_separator(*separator) && next.is_ascii_digit());
@@ -141,7 +141,7 @@ impl Token {
             .rev()
             .take_while(|b| b.is_ascii_digit())
             .count();
-        !(digits_follow && group(stop.end) >= 3) && !(digits_before && before == first)
+        !(digits_follow && group(stop.end) >= 3 || digits_before && before == first)
     }
 }
 

@@ -562,17 +562,12 @@ fn a_key_whose_lines_are_strings_of_a_list_is_gone() {
 #[test]
 fn what_is_encoded_is_found_where_it_stands() {
     let token = &samples::formats()[0].secret;
-    let hex: String = token.bytes().map(|b| format!("{b:02x}")).collect();
-    let percent: String = token.bytes().map(|b| format!("%{b:02X}")).collect();
-    let entities: String = token
-        .chars()
-        .map(|c| format!("&#{};", u32::from(c)))
-        .collect();
-    let escapes: String = token
-        .chars()
-        .map(|c| format!("\\u{:04x}", u32::from(c)))
-        .collect();
-    let spaced: String = token.chars().map(|c| format!("{c} ")).collect();
+    let each = |form: fn(u32) -> String| token.chars().map(u32::from).map(form).collect::<String>();
+    let hex = each(|c| format!("{c:02x}"));
+    let percent = each(|c| format!("%{c:02X}"));
+    let entities = each(|c| format!("&#{c};"));
+    let escapes = each(|c| format!("\\u{c:04x}"));
+    let spaced: String = token.chars().flat_map(|c| [c, ' ']).collect();
     let wide: String = token
         .chars()
         .map(|c| char::from_u32(u32::from(c) + 0xfee0).unwrap())

@@ -74,7 +74,7 @@ pub(super) fn url_signature(text: &str, start: usize, end: usize) -> Option<Rang
     (matches!(before, b'?' | b'&' | b';') && len >= 40 && judge::is_varied(value)).then_some(range)
 }
 
-/// The lines of a private key in PuTTY's own format.
+/// The lines of a private key in `PuTTY`'s own format.
 pub(super) fn putty_lines(text: &str, end: usize) -> Option<Range<usize>> {
     let head = text.get(..end)?;
     let from = text.ceil_char_boundary(end.saturating_sub(4096));

@@ -30,7 +30,7 @@ pub(super) enum Trigger {
     Flag,
     /// `&sig=` of a signed URL.
     Signature,
-    /// `Private-Lines:` of a key of PuTTY's.
+    /// `Private-Lines:` of a key of `PuTTY`'s.
     Putty,
 }
 

@@ -250,7 +250,7 @@ impl OwnPostgres {
     }
 
     /// Gives a folder to the account that it runs as.
-    pub(crate) fn give(&self, folder: &Path) {
+    pub(crate) fn give(folder: &Path) {
         if let Some(account) = account() {
             nix::unistd::chown(folder, Some(account.uid), Some(account.gid)).unwrap();
         }

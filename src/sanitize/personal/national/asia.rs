@@ -127,7 +127,7 @@ pub(in super::super) fn th_id(body: &[u8]) -> bool {
     })
 }
 
-/// MyKad: birthday, place, serial.
+/// `MyKad`: birthday, place, serial.
 pub(in super::super) fn my_nric(body: &[u8]) -> bool {
     digits::<12>(body)
         .is_some_and(|d| is_year_month_day(&d[..6]) && matches!(two(d[6], d[7]), 1..=16 | 21..=93))

@@ -121,13 +121,13 @@ pub(in super::super) fn es_cif(body: &[u8]) -> bool {
 /// Codice fiscale, with letters in place of digits where two persons would have the
 /// same.
 pub(in super::super) fn it_cf(body: &[u8]) -> bool {
-    let Ok(body) = <&[u8; 16]>::try_from(body) else {
-        return false;
-    };
     const ODD: [u32; 26] = [
         1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24,
         23,
     ];
+    let Ok(body) = <&[u8; 16]>::try_from(body) else {
+        return false;
+    };
     let is_digit = |b: &u8| b.is_ascii_digit() || b"LMNPQRSTUV".contains(b);
     let formed = letters(&body[..6])
         && body[6..8].iter().all(is_digit)
