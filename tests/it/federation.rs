@@ -368,6 +368,34 @@ async fn an_address_chooses_the_provider_and_a_tenants_path_needs_no_choice() {
     assert!(to.starts_with(acme.issuer()), "{to}");
 }
 
+#[tokio::test]
+async fn one_provider_of_several_tenants_lets_the_person_choose_once_among_theirs() {
+    let idp = LoginIdp::serve().await;
+    idp.script(|script| script.claims["tenant"] = json!(["acme", "globex", "evil"]));
+    let gateway = federated_with(&idp, &["acme", "globex"], "{}").await;
+    let browser = Browser::new();
+    let page = browser.connect_through(&desk(&gateway)).await;
+    let shown = page.text();
+    assert!(shown.contains("For which organisation?"), "{shown}");
+    assert!(
+        shown.contains("globex") && !shown.contains("evil"),
+        "{shown}"
+    );
+    let before = rows(&gateway);
+    let other = browser.press(&page, "approve", &[("tenant", "evil")]).await;
+    assert_eq!(other.sent("error").as_deref(), Some("access_denied"));
+    assert_eq!(rows(&gateway), before, "a tenant of nobody's choice");
+    let out = browser
+        .press(&page, "approve", &[("tenant", "globex")])
+        .await;
+    let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
+    assert_eq!(claims(&tokens)["tenant"], "globex");
+    // A tenant's own endpoint leaves nothing to choose.
+    let fixed = desk(&gateway).with("resource", &gateway.audience("/t/acme/mcp"));
+    let out = Browser::new().connect_through(&fixed).await;
+    assert!(is_out(&out) && out.sent("code").is_some(), "{out:?}");
+}
+
 /// Lets the next refresh ask the provider: it is asked every five minutes at most.
 fn due(gateway: &Gateway) {
     let database = gateway.database();

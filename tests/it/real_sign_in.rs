@@ -5,7 +5,7 @@
 //! Gemini CLI is not among them: it signs in from inside its own terminal interface alone,
 //! and what could be driven instead (the OAuth class of its core, 376 MB) calls no tool
 //! without a model. What it does otherwise than all others (a HEAD first, `iss` without
-//! fail) is in `discovery` and `oauth_authorize`.
+//! fail) is in `answers` and `oauth_authorize`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;

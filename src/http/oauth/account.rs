@@ -71,7 +71,7 @@ async fn show(visit: &Visit, done: Option<&'static str>) -> Result<Response, Ste
 
 /// What somebody may administer, in words.
 fn roles(administration: &Administration) -> Vec<String> {
-    let of = |place: &Option<&TenantId>| match place {
+    let of = |place: Option<&TenantId>| match place {
         None => "all organisations".to_owned(),
         Some(tenant) => name(tenant.as_str()),
     };
@@ -80,7 +80,7 @@ fn roles(administration: &Administration) -> Vec<String> {
             AdminRole::Admin => "an administrator",
             AdminRole::Auditor => "an auditor",
         };
-        let places: Vec<String> = places.iter().map(of).collect();
+        let places: Vec<String> = places.into_iter().map(of).collect();
         let (last, others) = places.split_last()?;
         let places = if others.is_empty() {
             last.clone()
