@@ -36,8 +36,6 @@ const ALLOW: &str = "POST, GET, DELETE";
 const DRAINED: usize = 16 << 20;
 /// How long a body may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
-/// What is read and dropped of a body that a stranger sends, and how long that may take.
-const SHORT: (usize, Duration) = (64 << 10, Duration::from_secs(2));
 
 /// `/mcp`
 pub(super) async fn root(
@@ -84,10 +82,7 @@ async fn handle(
     };
     let context = match site.authenticated(request.headers()).await {
         Ok(context) => context,
-        Err(response) => {
-            drained(request.into_body(), SHORT).await;
-            return response;
-        }
+        Err(response) => return response,
     };
     let accept = accept(request.headers());
     let principal = Arc::clone(context.principal());
@@ -185,26 +180,23 @@ impl Site {
             .get(header::CONTENT_LENGTH)
             .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
         if declared.is_some_and(|length| length > limit as u64) {
-            drained(request.into_body(), (DRAINED, BODY_PATIENCE)).await;
+            drained(request.into_body()).await;
             return Err(too_large(limit));
         }
-        let accept = accept(headers);
-        let refused = if !is_json(headers) {
-            Some((
+        if !is_json(headers) {
+            return Err((
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Send Content-Type: application/json.\n",
-            ))
-        } else if !accept.json && !accept.stream {
-            Some((
+            )
+                .into_response());
+        }
+        let accept = accept(headers);
+        if !accept.json && !accept.stream {
+            return Err((
                 StatusCode::NOT_ACCEPTABLE,
                 "Accept must hold application/json, text/event-stream, or both.\n",
-            ))
-        } else {
-            None
-        };
-        if let Some(refused) = refused {
-            drained(request.into_body(), SHORT).await;
-            return Err(refused.into_response());
+            )
+                .into_response());
         }
         let reading = Limited::new(request.into_body(), limit).collect();
         match tokio::time::timeout(BODY_PATIENCE, reading).await {
@@ -306,13 +298,12 @@ fn seconds(time: Duration) -> u64 {
     (time.as_secs() + u64::from(time.subsec_nanos() > 0)).max(1)
 }
 
-/// Reads and drops a body that is refused, within reason: a client that still writes
-/// would lose the answer to a reset connection, and one that comes back with a token
-/// would find the connection closed that it holds for open.
-async fn drained(body: Body, (most, patience): (usize, Duration)) {
-    let mut body = Limited::new(body, most);
+/// Reads and drops a body that is refused, within reason: a client that still
+/// writes would lose the answer to a reset connection.
+async fn drained(body: Body) {
+    let mut body = Limited::new(body, DRAINED);
     let reading = async { while let Some(Ok(_)) = body.frame().await {} };
-    let _ = tokio::time::timeout(patience, reading).await;
+    let _ = tokio::time::timeout(BODY_PATIENCE, reading).await;
 }
 
 fn too_large(limit: usize) -> Response {

@@ -14,7 +14,7 @@ const TARGET: &str =
     "https://pay.example.com/authorize?state=ghp_16C7e42F292c6912E7710c838347Ae178B4a&x=%20y#z";
 
 /// A server whose tools want pages opened: in the way of its era, or by -32042.
-fn server(era: Era) -> Talking {
+pub(super) fn server(era: Era) -> Talking {
     Talking::start(
         era,
         &["visit", "refuse", "lure"],
@@ -54,7 +54,7 @@ async fn over(server: &Talking) -> Gateway {
 }
 
 /// Alice of acme with a token of our own.
-async fn alice(gateway: &Gateway) -> Caller {
+pub(super) async fn alice(gateway: &Gateway) -> Caller {
     let tokens = signed_in(gateway, &desk(gateway), "desk", "alice@acme.test").await;
     let caller = gateway.anonymous().bearer(text(&tokens, "access_token"));
     let mut session = caller.modern();
@@ -67,7 +67,7 @@ async fn alice(gateway: &Gateway) -> Caller {
 }
 
 /// The page of the only question of a result that asks.
-fn asked(result: &Value) -> String {
+pub(super) fn asked(result: &Value) -> String {
     assert_eq!(result["resultType"], "input_required", "{result}");
     let requests = result["inputRequests"].as_object().unwrap();
     let params = &requests.values().next().unwrap()["params"];

@@ -18,6 +18,7 @@ const STEP: &str = "machine";
 
 /// What only callers without a person need.
 #[derive(Debug, Args)]
+#[group(skip)]
 pub(super) struct Options {
     /// File with the client's private key (PEM), for signed assertions of its own.
     #[arg(long, requires = "client_id", conflicts_with = "client_secret_file")]

@@ -10,7 +10,7 @@ use super::login::{self, current};
 use super::visit::{Form, Posted, Visit};
 use super::{fail_goal, problems};
 use crate::config::AdminRole;
-use crate::http::pages::{AccountPage, App, Forms, Link, Moment, name, onward, page};
+use crate::http::pages::{AccountPage, App, Forms, Link, Moment, Proof, name, onward, page};
 use crate::ids::TenantId;
 use crate::oauth::account::{self, Connected};
 use crate::oauth::administration::Administration;
@@ -40,7 +40,7 @@ async fn show(visit: &Visit, done: Option<&'static str>) -> Result<Response, Ste
         .map(|grant| App {
             grant: grant.id.to_string(),
             name: name(&grant.client_name),
-            proven: grant.proven,
+            proof: Proof::of(grant.kind, grant.document_host.as_deref()),
             place: place(grant),
             tenant: several.then(|| name(grant.tenant.as_str())),
             scopes: in_words(visit, grant),
