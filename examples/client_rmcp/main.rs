@@ -33,9 +33,8 @@ async fn main() {
     let url = given("MCP_URL").unwrap();
     let place = || StreamableHttpClientTransportConfig::with_uri(url.clone());
     let plain = StreamableHttpClientTransport::with_client(reqwest::Client::default(), place());
-    let refused = match ClientConfig::default().serve(plain).await {
-        Ok(_) => panic!("no sign-in was asked for"),
-        Err(refused) => refused,
+    let Err(refused) = ClientConfig::default().serve(plain).await else {
+        panic!("no sign-in was asked for");
     };
     let challenge = refused.auth_challenge().map(str::to_owned);
     let challenge = challenge.unwrap_or_else(|| panic!("no challenge: {refused}"));

@@ -5,12 +5,12 @@ use super::support::login_idp::LoginIdp;
 use super::support::sign_in::{LOOPBACK, desk, federated_with, local_setup, refresh, rows, tokens};
 use super::support::{Gateway, Value, json};
 
-const ADMINS: &str = r#"
+const ADMINS: &str = r"
     admins:
       - { provider: company, claim: groups, value: mcp-admins, role: admin, tenant: acme }
       - { provider: company, claim: realm.teams, value: security, role: auditor }
       - { provider: users, claim: groups, value: mcp-admins, role: admin }
-"#;
+";
 
 async fn account(gateway: &Gateway, browser: &Browser) -> String {
     let page = browser.get(&format!("{}/account", gateway.url())).await;
@@ -139,11 +139,11 @@ async fn an_apps_refresh_brings_the_persons_sign_ins_up_to_date() {
 
 #[tokio::test]
 async fn local_users_administer_by_their_name_and_nobody_else_does() {
-    let admins = r#"
+    let admins = r"
         admins:
           - { provider: users, claim: email, value: carol@both.test, role: admin }
           - { provider: users, claim: roles, value: support, role: auditor, tenant: acme }
-    "#;
+    ";
     let gateway = local_setup().await.yaml(admins).start().await;
     for (user, words) in [
         (
