@@ -57,15 +57,8 @@ pub(super) struct Options {
     /// File with that client's secret.
     #[arg(long, requires = "client_id")]
     client_secret_file: Option<PathBuf>,
-    /// File with that client's private key (PEM), for signed assertions of its own.
-    #[arg(long, requires = "client_id", conflicts_with = "client_secret_file")]
-    client_key_file: Option<PathBuf>,
-    /// As a machine, which nobody signs in to (`client_credentials`); needs the client.
-    #[arg(long, requires = "client_id", conflicts_with_all = ["sign_in", "read_only"])]
-    machine: bool,
-    /// With the assertion in this file, an ID-JAG or a workload's token (`jwt-bearer`).
-    #[arg(long, requires = "client_id", conflicts_with_all = ["machine", "sign_in", "read_only"])]
-    assertion_file: Option<PathBuf>,
+    #[command(flatten)]
+    machine: machine::Options,
     /// Port of the redirect URI, where the client's is fixed.
     #[arg(long, default_value_t = 0)]
     callback_port: u16,
@@ -144,7 +137,7 @@ async fn walk(web: &Web, asked: &str, options: &Options, report: &mut Report) ->
         );
         return Some(());
     }
-    if options.machine || options.assertion_file.is_some() {
+    if options.machine.is_wanted() {
         let tokens = machine::token(web, options, &known, report).await?;
         token::tools(web, asked, &tokens, report).await;
         return Some(());

@@ -16,7 +16,7 @@ use super::base::path_of;
 pub(super) use assets::asset;
 pub(super) use views::{
     AccountPage, App, ChoosePage, ClientView, ConsentPage, ContinuePage, Link, Message, Moment,
-    Offer, ScopeView, SignInPage, Target, name,
+    Offer, Proof, ScopeView, SignInPage, Target, name,
 };
 
 /// What all pages have in common.

@@ -3,7 +3,7 @@
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::{Ledger, Person, RedirectKind, Site, StepFault, redirect};
+use super::{ClientKind, Ledger, Person, RedirectKind, Site, StepFault, redirect};
 use crate::ids::{Scope, TenantId};
 use crate::store::oauth_grants::Grant;
 
@@ -16,8 +16,10 @@ pub struct Connected {
     pub tenant: TenantId,
     /// What the app called itself; its own word.
     pub client_name: String,
-    /// Whether nobody else can answer for it.
-    pub proven: bool,
+    /// How it is known.
+    pub kind: ClientKind,
+    /// The host of its document, where it is known by one.
+    pub document_host: Option<String>,
     /// What kind of place its answers go to.
     pub redirect: Option<RedirectKind>,
     /// That place.
@@ -39,18 +41,27 @@ pub async fn connected(site: &Site<'_>, person: &Person) -> Result<Vec<Connected
     let mut all = Vec::new();
     for membership in &person.memberships {
         let grants = super::grants::list(site.server, &membership.tenant, &subject).await?;
-        all.extend(grants.into_iter().map(connection));
+        all.extend(grants.into_iter().map(|grant| connection(site, grant)));
     }
     all.sort_by_key(|one| std::cmp::Reverse(one.used_at.unwrap_or(one.created_at)));
     Ok(all)
 }
 
-fn connection(grant: Grant) -> Connected {
+fn connection(site: &Site<'_>, grant: Grant) -> Connected {
+    let kind = if site.settings.clients.contains_key(grant.client_id.as_str()) {
+        ClientKind::Configured
+    } else if grant.client_id.starts_with("https://") {
+        ClientKind::Document
+    } else {
+        ClientKind::Registered
+    };
     Connected {
+        kind,
+        document_host: (kind == ClientKind::Document)
+            .then(|| redirect::shown_host(&grant.client_id)),
         id: grant.grant_id,
         tenant: TenantId::new(grant.tenant),
         client_name: grant.client_name,
-        proven: grant.remembered,
         redirect: redirect::configured_kind(&grant.redirect_uri),
         redirect_host: redirect::shown_host(&grant.redirect_uri),
         scopes: grant.scopes.into_iter().map(Scope::new).collect(),

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{Person, Settings};
 use crate::config::{AdminRole, LOCAL_PROVIDER, User};
-use crate::ids::{ProviderId, TenantId};
+use crate::ids::{ProviderId, Role, TenantId};
 use crate::jose::{Claims, claim_at};
 
 /// A claim that some entry of `admins` asks for and that a person has.
@@ -154,12 +154,7 @@ pub fn lacks_wanted(settings: &Settings, provider: &ProviderId, claims: &Claims)
 /// What stands for the claims of a local user: `sub` and `email` are the user name,
 /// `roles` those of all tenants.
 fn claims_of(name: &str, user: &User) -> Claims {
-    let roles: Vec<&str> = user
-        .tenants
-        .values()
-        .flatten()
-        .map(|role| role.as_str())
-        .collect();
+    let roles: Vec<&str> = user.tenants.values().flatten().map(Role::as_str).collect();
     let tenants: Vec<&str> = user.tenants.keys().map(TenantId::as_str).collect();
     let claims = json!({"sub": name, "email": name, "roles": roles, "tenant": tenants});
     claims.as_object().cloned().unwrap_or_default()

@@ -8,8 +8,8 @@ use super::ledger::make;
 use super::redirect::without_port;
 use super::tokens::{digest_of, new_id, new_secret};
 use super::{
-    Approval, AuthorizationRequest, AuthorizationServer, ClientKind, Event, Ledger, Person,
-    Refusal, Settings, Site, StepFault, Unrecorded,
+    Approval, AuthorizationRequest, AuthorizationServer, ClientKind, Event, Ledger, Membership,
+    Person, Refusal, Settings, Site, StepFault, Unrecorded,
 };
 use crate::ids::{ClientId, Subject, TenantId};
 use crate::store::StoreError;
@@ -66,24 +66,7 @@ pub async fn authorize(
     approval: &Approval,
     ledger: &dyn Ledger,
 ) -> Result<String, StepFault> {
-    let membership = person
-        .membership(&approval.tenant)
-        .filter(|one| site.settings.tenants.contains(&one.tenant))
-        .ok_or(Refusal::AccessDenied(
-            "the person has no place in the tenant",
-        ))?;
-    if request
-        .resource
-        .tenant
-        .as_ref()
-        .is_some_and(|fixed| *fixed != approval.tenant)
-    {
-        return Err(Refusal::AccessDenied("the person has no place in the tenant").into());
-    }
-    let asked = |scope| request.scopes.contains(scope);
-    if approval.scopes.is_empty() || !approval.scopes.iter().all(asked) {
-        return Err(Refusal::InvalidScope.into());
-    }
+    let membership = fitting(site, request, person, approval)?;
     if site.client(request.client.id.as_str()).await.is_err() {
         return Err(StepFault::Page("the client is not known any more"));
     }
@@ -130,6 +113,27 @@ pub async fn authorize(
             .await?;
     }
     Ok(request.granted(code.expose()))
+}
+
+/// The person's place in the tenant, where the approval is one that they could give.
+fn fitting<'p>(
+    site: &Site<'_>,
+    request: &AuthorizationRequest,
+    person: &'p Person,
+    approval: &Approval,
+) -> Result<&'p Membership, Refusal> {
+    const NOWHERE: Refusal = Refusal::AccessDenied("the person has no place in the tenant");
+    let fixed = request.resource.tenant.as_ref();
+    let membership = person
+        .membership(&approval.tenant)
+        .filter(|one| site.settings.tenants.contains(&one.tenant))
+        .filter(|one| fixed.is_none_or(|fixed| *fixed == one.tenant))
+        .ok_or(NOWHERE)?;
+    let asked = |scope| request.scopes.contains(scope);
+    if approval.scopes.is_empty() || !approval.scopes.iter().all(asked) {
+        return Err(Refusal::InvalidScope);
+    }
+    Ok(membership)
 }
 
 fn consented(grant: &Grant, approval: &Approval) -> Event {

@@ -288,10 +288,11 @@ impl Site<'_> {
             let asked = federation
                 .userinfo(provider, someone.provider_subject, &tokens.access_token)
                 .await;
-            let more = asked.ok()?;
+            let more = asked.ok().flatten();
             if needed && more.is_none() {
                 return None;
             }
+            // Without it nobody administers by what it would have said.
             for (name, value) in more.unwrap_or_default() {
                 claims.entry(name).or_insert(value);
             }

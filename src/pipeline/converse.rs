@@ -273,14 +273,12 @@ impl<'a> Talk<'a> {
 
     async fn asked(&mut self, mut request: ServerRequest) -> Option<ServerRequest> {
         let destination = request.destination.take();
-        match self.with_link(request.params.clone(), destination).await {
-            Ok(params) => request.params = params,
-            Err(_) => {
-                let why = "the page cannot be opened for this caller";
-                request.reply.answer(request.method.unanswered(why));
-                return None;
-            }
-        }
+        let Ok(params) = self.with_link(request.params, destination).await else {
+            let why = "the page cannot be opened for this caller";
+            request.reply.answer(request.method.unanswered(why));
+            return None;
+        };
+        request.params = params;
         match self.call.asking {
             Asking::Beside => self.tell(CallEvent::Asked(request)).await,
             Asking::Rounds if !self.call.ask.method.may_ask() => unsupported(request),

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sqlx::ConnectOptions;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPool, PgPoolOptions, PgRow, Postgres};
+use sqlx::query::{Map, Query, QueryScalar};
+use sqlx::{ConnectOptions, FromRow};
 use tokio::sync::Semaphore;
 use tokio::time::{error::Elapsed, timeout};
 
@@ -199,6 +200,72 @@ impl Store {
         .await;
         let theirs = lease.settle(outcome)?;
         Ok(i64::try_from((theirs - now).whole_microseconds()).unwrap_or(i64::MAX))
+    }
+
+    /// Runs a statement, and says how many rows it touched.
+    pub(super) async fn execute(
+        &self,
+        query: Query<'_, Postgres, PgArguments>,
+    ) -> Result<u64, StoreError> {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(self.timeout, query.execute(lease.connection())).await;
+        Ok(lease.settle(outcome)?.rows_affected())
+    }
+
+    /// Runs a query that has one row of one column.
+    pub(super) async fn fetch_scalar<T>(
+        &self,
+        query: QueryScalar<'_, Postgres, T, PgArguments>,
+    ) -> Result<T, StoreError>
+    where
+        T: Send + Unpin,
+        (T,): for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(self.timeout, query.fetch_one(lease.connection())).await;
+        lease.settle(outcome)
+    }
+
+    /// The same where there may be none.
+    pub(super) async fn fetch_optional_scalar<T>(
+        &self,
+        query: QueryScalar<'_, Postgres, T, PgArguments>,
+    ) -> Result<Option<T>, StoreError>
+    where
+        T: Send + Unpin,
+        (T,): for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(self.timeout, query.fetch_optional(lease.connection())).await;
+        lease.settle(outcome)
+    }
+
+    /// Runs a query that has one row at most.
+    pub(super) async fn fetch_optional<F, T>(
+        &self,
+        query: Map<'_, Postgres, F, PgArguments>,
+    ) -> Result<Option<T>, StoreError>
+    where
+        F: FnMut(PgRow) -> Result<T, sqlx::Error> + Send,
+        T: Send + Unpin,
+    {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(self.timeout, query.fetch_optional(lease.connection())).await;
+        lease.settle(outcome)
+    }
+
+    /// Runs a query, and gives all its rows.
+    pub(super) async fn fetch_all<F, T>(
+        &self,
+        query: Map<'_, Postgres, F, PgArguments>,
+    ) -> Result<Vec<T>, StoreError>
+    where
+        F: FnMut(PgRow) -> Result<T, sqlx::Error> + Send,
+        T: Send + Unpin,
+    {
+        let mut lease = self.lease().await?;
+        let outcome = timeout(self.timeout, query.fetch_all(lease.connection())).await;
+        lease.settle(outcome)
     }
 
     pub(super) async fn lease(&self) -> Result<Lease, StoreError> {

@@ -1,7 +1,6 @@
 //! Table `oauth_clients`: clients that registered themselves. They belong to no tenant.
 
 use time::OffsetDateTime;
-use tokio::time::timeout;
 
 use super::connect::Store;
 use super::error::StoreError;
@@ -37,10 +36,8 @@ impl Store {
         client: &RegisteredClient,
         most: u32,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "INSERT INTO oauth_clients (client_id, name, redirect_uris, auth_method,
                      secret_digest, jwks, jwks_uri, registered_at)
                  SELECT $1, $2, $3, $4, $5, $6, $7, $8
@@ -54,11 +51,9 @@ impl Store {
                 client.jwks_uri,
                 client.registered_at,
                 i64::from(most)
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// A client by its id.
@@ -67,20 +62,14 @@ impl Store {
         &self,
         client_id: &str,
     ) -> Result<Option<RegisteredClient>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                RegisteredClient,
-                "SELECT client_id, name, redirect_uris, auth_method, secret_digest, jwks,
+        self.fetch_optional(sqlx::query_as!(
+            RegisteredClient,
+            "SELECT client_id, name, redirect_uris, auth_method, secret_digest, jwks,
                      jwks_uri, registered_at, used_at
                  FROM oauth_clients WHERE client_id = $1",
-                client_id
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            client_id
+        ))
+        .await
     }
 
     /// Somebody signs in through a client.
@@ -90,18 +79,13 @@ impl Store {
         client_id: &str,
         now: OffsetDateTime,
     ) -> Result<(), StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "UPDATE oauth_clients SET used_at = $2 WHERE client_id = $1",
-                client_id,
-                now
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome).map(drop)
+        self.execute(sqlx::query!(
+            "UPDATE oauth_clients SET used_at = $2 WHERE client_id = $1",
+            client_id,
+            now
+        ))
+        .await
+        .map(drop)
     }
 
     /// Forgets clients that nobody has used since `since` and nobody is signed in through.
@@ -110,18 +94,12 @@ impl Store {
         &self,
         since: OffsetDateTime,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "DELETE FROM oauth_clients c WHERE COALESCE(used_at, registered_at) < $1
+        self.execute(sqlx::query!(
+            "DELETE FROM oauth_clients c WHERE COALESCE(used_at, registered_at) < $1
                    AND NOT EXISTS (SELECT 1 FROM oauth_grants g WHERE g.client_id = c.client_id)",
-                since
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected())
+            since
+        ))
+        .await
     }
 }
 

@@ -92,43 +92,31 @@ impl Store {
     /// The family of a code.
     #[tracing::instrument(name = "db.oauth_families.find_by_code", level = "debug", skip_all)]
     pub async fn find_family_by_code(&self, digest: &[u8]) -> Result<Option<Family>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                Family,
-                "SELECT f.family_id, f.grant_id, f.tenant, f.client_id, g.subject,
+        self.fetch_optional(sqlx::query_as!(
+            Family,
+            "SELECT f.family_id, f.grant_id, f.tenant, f.client_id, g.subject,
                      f.code_expires_at, f.code_used_at, f.code_challenge, f.redirect_uri,
                      f.resource, f.scopes, f.roles, f.generation, f.uses, f.expires_at, f.ends_at
                  FROM oauth_families f JOIN oauth_grants g USING (grant_id)
                  WHERE f.code_digest = $1",
-                digest
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            digest
+        ))
+        .await
     }
 
     /// The family of a refresh token.
     #[tracing::instrument(name = "db.oauth_families.find", level = "debug", skip_all)]
     pub async fn find_family(&self, family_id: Uuid) -> Result<Option<Family>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                Family,
-                "SELECT f.family_id, f.grant_id, f.tenant, f.client_id, g.subject,
+        self.fetch_optional(sqlx::query_as!(
+            Family,
+            "SELECT f.family_id, f.grant_id, f.tenant, f.client_id, g.subject,
                      f.code_expires_at, f.code_used_at, f.code_challenge, f.redirect_uri,
                      f.resource, f.scopes, f.roles, f.generation, f.uses, f.expires_at, f.ends_at
                  FROM oauth_families f JOIN oauth_grants g USING (grant_id)
                  WHERE f.family_id = $1",
-                family_id
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            family_id
+        ))
+        .await
     }
 
     /// Exchanges a code; `false` where somebody has.
@@ -140,10 +128,7 @@ impl Store {
         now: OffsetDateTime,
         expires_at: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self.execute(sqlx::query!(
                 "UPDATE oauth_families
                  SET code_used_at = $3, used_at = $3, expires_at = least($4, ends_at), generation = 1
                  WHERE tenant = $1 AND family_id = $2
@@ -152,11 +137,7 @@ impl Store {
                 family_id,
                 now,
                 expires_at
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            )).await? == 1)
     }
 
     /// Moves a family to its next refresh token; `false` where it has moved since it
@@ -172,10 +153,8 @@ impl Store {
         family_id: Uuid,
         rotation: &Rotation,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
+        Ok(self
+            .fetch_scalar(sqlx::query_scalar!(
                 r#"WITH moved AS (
                      UPDATE oauth_families
                      SET generation = $4, uses = $5, roles = $6, used_at = $7,
@@ -195,11 +174,9 @@ impl Store {
                 &rotation.roles,
                 rotation.used_at,
                 rotation.expires_at
-            )
-            .fetch_one(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)? == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Ends a family, and notes it for tokens that live until `until`. `false` where
@@ -211,10 +188,8 @@ impl Store {
         family_id: Uuid,
         until: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "WITH gone AS (
                      DELETE FROM oauth_families WHERE tenant = $1 AND family_id = $2
                      RETURNING family_id, tenant
@@ -225,11 +200,9 @@ impl Store {
                 tenant.as_str(),
                 family_id,
                 until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Forgets families of all tenants that have ended at `now`: unused codes among them.

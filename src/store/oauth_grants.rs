@@ -1,7 +1,6 @@
 //! Table `oauth_grants`: a person's consent to a client in a tenant.
 
 use time::OffsetDateTime;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::connect::Store;
@@ -57,10 +56,7 @@ impl Store {
         grant: &Grant,
         family: &NewFamily,
     ) -> Result<Uuid, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
+        self.fetch_scalar(sqlx::query_scalar!(
                 r#"WITH consent AS (
                      INSERT INTO oauth_grants AS g (grant_id, tenant, subject, client_id,
                          client_name, redirect_uri, scopes, remembered, provider,
@@ -109,11 +105,7 @@ impl Store {
                 &family.scopes,
                 &family.roles,
                 family.ends_at
-            )
-            .fetch_one(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            )).await
     }
 
     /// The consent that a person gave a client for a redirect.
@@ -125,22 +117,16 @@ impl Store {
         client_id: &str,
         redirect_uri: &str,
     ) -> Result<Option<Grant>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                Grant,
-                "SELECT * FROM oauth_grants WHERE tenant = $1 AND subject = $2
+        self.fetch_optional(sqlx::query_as!(
+            Grant,
+            "SELECT * FROM oauth_grants WHERE tenant = $1 AND subject = $2
                    AND client_id = $3 AND redirect_uri = $4",
-                tenant.as_str(),
-                subject,
-                client_id,
-                redirect_uri
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            tenant.as_str(),
+            subject,
+            client_id,
+            redirect_uri
+        ))
+        .await
     }
 
     /// A grant by its id.
@@ -150,19 +136,13 @@ impl Store {
         tenant: &TenantId,
         grant_id: Uuid,
     ) -> Result<Option<Grant>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                Grant,
-                "SELECT * FROM oauth_grants WHERE tenant = $1 AND grant_id = $2",
-                tenant.as_str(),
-                grant_id
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+        self.fetch_optional(sqlx::query_as!(
+            Grant,
+            "SELECT * FROM oauth_grants WHERE tenant = $1 AND grant_id = $2",
+            tenant.as_str(),
+            grant_id
+        ))
+        .await
     }
 
     /// A person's grants in a tenant, the last used first.
@@ -173,23 +153,17 @@ impl Store {
         subject: Option<&str>,
         client_id: Option<&str>,
     ) -> Result<Vec<Grant>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                Grant,
-                "SELECT * FROM oauth_grants WHERE tenant = $1
+        self.fetch_all(sqlx::query_as!(
+            Grant,
+            "SELECT * FROM oauth_grants WHERE tenant = $1
                    AND ($2::text IS NULL OR subject = $2)
                    AND ($3::text IS NULL OR client_id = $3)
                  ORDER BY used_at DESC",
-                tenant.as_str(),
-                subject,
-                client_id
-            )
-            .fetch_all(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            tenant.as_str(),
+            subject,
+            client_id
+        ))
+        .await
     }
 
     /// Keeps the provider's newest refresh token, sealed.
@@ -200,19 +174,14 @@ impl Store {
         grant_id: Uuid,
         sealed: Option<&str>,
     ) -> Result<(), StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "UPDATE oauth_grants SET provider_token = $3 WHERE tenant = $1 AND grant_id = $2",
-                tenant.as_str(),
-                grant_id,
-                sealed
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome).map(drop)
+        self.execute(sqlx::query!(
+            "UPDATE oauth_grants SET provider_token = $3 WHERE tenant = $1 AND grant_id = $2",
+            tenant.as_str(),
+            grant_id,
+            sealed
+        ))
+        .await
+        .map(drop)
     }
 
     /// Gives what comes of a grant the roles that the person has now.
@@ -223,19 +192,14 @@ impl Store {
         grant_id: Uuid,
         roles: &[String],
     ) -> Result<(), StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "UPDATE oauth_families SET roles = $3 WHERE tenant = $1 AND grant_id = $2",
-                tenant.as_str(),
-                grant_id,
-                roles
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome).map(drop)
+        self.execute(sqlx::query!(
+            "UPDATE oauth_families SET roles = $3 WHERE tenant = $1 AND grant_id = $2",
+            tenant.as_str(),
+            grant_id,
+            roles
+        ))
+        .await
+        .map(drop)
     }
 
     /// Takes it on to ask about a person's standing; `false` where somebody has since
@@ -249,21 +213,17 @@ impl Store {
         now: OffsetDateTime,
         since: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "UPDATE oauth_grants SET checked_at = $3
                  WHERE tenant = $1 AND grant_id = $2 AND checked_at <= $4",
                 tenant.as_str(),
                 grant_id,
                 now,
                 since
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Ends a grant with all its families, and notes it for tokens that live until
@@ -275,10 +235,8 @@ impl Store {
         grant_id: Uuid,
         until: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "WITH gone AS (
                      DELETE FROM oauth_grants WHERE tenant = $1 AND grant_id = $2
                      RETURNING grant_id, tenant
@@ -289,28 +247,20 @@ impl Store {
                 tenant.as_str(),
                 grant_id,
                 until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Forgets consents of all tenants that nothing is left of: without a family, and
     /// not to be remembered, or unused since `since`.
     #[tracing::instrument(name = "db.oauth_grants.delete_idle", level = "debug", skip_all)]
     pub async fn delete_idle_grants(&self, since: OffsetDateTime) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "DELETE FROM oauth_grants g WHERE (NOT remembered OR used_at < $1)
+        self.execute(sqlx::query!(
+            "DELETE FROM oauth_grants g WHERE (NOT remembered OR used_at < $1)
                    AND NOT EXISTS (SELECT 1 FROM oauth_families f WHERE f.grant_id = g.grant_id)",
-                since
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected())
+            since
+        ))
+        .await
     }
 }

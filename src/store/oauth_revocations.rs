@@ -2,7 +2,6 @@
 //! was used and may not be again.
 
 use time::OffsetDateTime;
-use tokio::time::timeout;
 use uuid::Uuid;
 
 use super::connect::Store;
@@ -26,40 +25,30 @@ impl Store {
         tenant: &TenantId,
         revocation: Revocation,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "INSERT INTO oauth_revocations (revoked_id, tenant, revoked_at, until)
                  VALUES ($1, $2, now(), $3)
                  ON CONFLICT ON CONSTRAINT oauth_revocations_pkey DO NOTHING",
                 revocation.revoked_id,
                 tenant.as_str(),
                 revocation.until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Every revocation of all tenants within `seconds`: replicas keep them in memory,
     /// since no request may wait for a look-up. Times are the database's own.
     #[tracing::instrument(name = "db.oauth_revocations.list", level = "debug", skip_all)]
     pub async fn list_revocations(&self, seconds: u32) -> Result<Vec<Revocation>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                Revocation,
-                "SELECT revoked_id, until FROM oauth_revocations
+        self.fetch_all(sqlx::query_as!(
+            Revocation,
+            "SELECT revoked_id, until FROM oauth_revocations
                  WHERE revoked_at > now() - make_interval(secs => $1)",
-                f64::from(seconds)
-            )
-            .fetch_all(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            f64::from(seconds)
+        ))
+        .await
     }
 
     /// Whether any of these is revoked.
@@ -69,19 +58,13 @@ impl Store {
         tenant: &TenantId,
         ids: &[Uuid],
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
-                r#"SELECT EXISTS (SELECT 1 FROM oauth_revocations
+        self.fetch_scalar(sqlx::query_scalar!(
+            r#"SELECT EXISTS (SELECT 1 FROM oauth_revocations
                    WHERE tenant = $1 AND revoked_id = ANY($2)) AS "revoked!""#,
-                tenant.as_str(),
-                ids
-            )
-            .fetch_one(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            tenant.as_str(),
+            ids
+        ))
+        .await
     }
 
     /// Notes that an assertion was used; `false` where it had been.
@@ -91,28 +74,22 @@ impl Store {
         digest: &[u8],
         until: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "INSERT INTO oauth_assertions (digest, until) VALUES ($1, $2)
                  ON CONFLICT ON CONSTRAINT oauth_assertions_pkey DO NOTHING",
                 digest,
                 until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Forgets what has expired by itself at `now`.
     #[tracing::instrument(name = "db.oauth_revocations.delete", level = "debug", skip_all)]
     pub async fn delete_expired_revocations(&self, now: OffsetDateTime) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
+        Ok(u64::try_from(
+            self.fetch_scalar(sqlx::query_scalar!(
                 r#"WITH revocations AS (
                      DELETE FROM oauth_revocations WHERE until <= $1 RETURNING 1
                  ), assertions AS (
@@ -121,10 +98,9 @@ impl Store {
                  SELECT (SELECT count(*) FROM revocations)
                       + (SELECT count(*) FROM assertions) AS "gone!""#,
                 now
-            )
-            .fetch_one(lease.connection()),
+            ))
+            .await?,
         )
-        .await;
-        Ok(u64::try_from(lease.settle(outcome)?).unwrap_or_default())
+        .unwrap_or_default())
     }
 }

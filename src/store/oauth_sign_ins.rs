@@ -43,32 +43,27 @@ impl Store {
     /// Keeps a sign-in.
     #[tracing::instrument(name = "db.oauth_sign_ins.insert", level = "debug", skip_all)]
     pub async fn insert_sign_in(&self, row: &SignInRow) -> Result<(), StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "INSERT INTO oauth_sign_ins (sign_in_id, subject, provider, issuer, provider_subject,
+        self.execute(sqlx::query!(
+            "INSERT INTO oauth_sign_ins (sign_in_id, subject, provider, issuer, provider_subject,
                      name, email, memberships, refresh_token, created_at, expires_at,
                      admin_claims, checked_at)
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-                row.id,
-                row.subject,
-                row.provider,
-                row.issuer,
-                row.provider_subject,
-                row.name,
-                row.email,
-                row.memberships,
-                row.refresh_token,
-                row.created_at,
-                row.expires_at,
-                row.admin_claims,
-                row.checked_at
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome).map(drop)
+            row.id,
+            row.subject,
+            row.provider,
+            row.issuer,
+            row.provider_subject,
+            row.name,
+            row.email,
+            row.memberships,
+            row.refresh_token,
+            row.created_at,
+            row.expires_at,
+            row.admin_claims,
+            row.checked_at
+        ))
+        .await
+        .map(drop)
     }
 
     /// The sign-in, if it still counts at `now`; without the provider's token.
@@ -78,62 +73,45 @@ impl Store {
         id: Uuid,
         now: OffsetDateTime,
     ) -> Result<Option<SignInRow>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                SignInRow,
-                r#"SELECT sign_in_id AS id, subject, provider, issuer, provider_subject, name, email,
+        self.fetch_optional(sqlx::query_as!(
+            SignInRow,
+            r#"SELECT sign_in_id AS id, subject, provider, issuer, provider_subject, name, email,
                      memberships, admin_claims, NULL::text AS refresh_token, created_at,
                      checked_at, expires_at
                  FROM oauth_sign_ins WHERE sign_in_id = $1 AND expires_at > $2"#,
-                id,
-                now
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            id,
+            now
+        ))
+        .await
     }
 
     /// The provider's sealed token of a sign-in; whoever comes second gets none.
     #[tracing::instrument(name = "db.oauth_sign_ins.take_token", level = "debug", skip_all)]
     pub async fn take_sign_in_token(&self, id: Uuid) -> Result<Option<String>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
-                r#"WITH held AS (
+        self.fetch_optional_scalar(sqlx::query_scalar!(
+            r#"WITH held AS (
                      SELECT sign_in_id, refresh_token FROM oauth_sign_ins
                      WHERE sign_in_id = $1 AND refresh_token IS NOT NULL FOR UPDATE
                  )
                  UPDATE oauth_sign_ins SET refresh_token = NULL FROM held
                  WHERE oauth_sign_ins.sign_in_id = held.sign_in_id
                  RETURNING held.refresh_token AS "token!""#,
-                id
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            id
+        ))
+        .await
     }
 
     /// Puts the provider's token, sealed, back or in the place of the one that was taken.
     #[tracing::instrument(name = "db.oauth_sign_ins.update_token", level = "debug", skip_all)]
     pub async fn update_sign_in_token(&self, id: Uuid, sealed: &str) -> Result<(), StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "UPDATE oauth_sign_ins SET refresh_token = $2
+        self.execute(sqlx::query!(
+            "UPDATE oauth_sign_ins SET refresh_token = $2
                  WHERE sign_in_id = $1 AND refresh_token IS NULL",
-                id,
-                sealed
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome).map(drop)
+            id,
+            sealed
+        ))
+        .await
+        .map(drop)
     }
 
     /// Takes it on to ask about the person; `false` where somebody has since `since`.
@@ -144,20 +122,16 @@ impl Store {
         now: OffsetDateTime,
         since: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "UPDATE oauth_sign_ins SET checked_at = $2
                  WHERE sign_in_id = $1 AND checked_at <= $3",
                 id,
                 now,
                 since
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Brings all sign-ins of a person up to date: memberships and what entries of
@@ -169,11 +143,8 @@ impl Store {
         (memberships, admin_claims): (&str, &str),
         now: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
-                r#"WITH kept AS (
+        self.fetch_scalar(sqlx::query_scalar!(
+            r#"WITH kept AS (
                      UPDATE oauth_sign_ins
                      SET memberships = $2, admin_claims = $3, checked_at = $4
                      WHERE subject = $1 AND expires_at > $4
@@ -182,15 +153,12 @@ impl Store {
                      SELECT 1 FROM oauth_sign_ins
                      WHERE subject = $1 AND expires_at > $4 AND admin_claims <> $3
                  ) AS "changed!""#,
-                subject,
-                memberships,
-                admin_claims,
-                now
-            )
-            .fetch_one(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            subject,
+            memberships,
+            admin_claims,
+            now
+        ))
+        .await
     }
 
     /// Ends all sign-ins of a person.
@@ -226,28 +194,21 @@ impl Store {
         digest: &[u8; 32],
         expires_at: OffsetDateTime,
     ) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "INSERT INTO oauth_spent_states (state_digest, expires_at) VALUES ($1, $2)
                  ON CONFLICT ON CONSTRAINT oauth_spent_states_pkey DO NOTHING",
                 digest.as_slice(),
                 expires_at
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Deletes sign-ins and spent answers that are over at `now`. Returns how many.
     #[tracing::instrument(name = "db.oauth_sign_ins.delete_expired", level = "debug", skip_all)]
     pub async fn delete_expired_sign_ins(&self, now: OffsetDateTime) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
+        Ok(u64::try_from(self.fetch_scalar(sqlx::query_scalar!(
                 r#"WITH sign_ins AS (
                      DELETE FROM oauth_sign_ins WHERE expires_at <= $1 RETURNING 1
                  ), states AS (
@@ -255,10 +216,6 @@ impl Store {
                  )
                  SELECT (SELECT count(*) FROM sign_ins) + (SELECT count(*) FROM states) AS "gone!""#,
                 now
-            )
-            .fetch_one(lease.connection()),
-        )
-        .await;
-        Ok(u64::try_from(lease.settle(outcome)?).unwrap_or_default())
+            )).await?).unwrap_or_default())
     }
 }

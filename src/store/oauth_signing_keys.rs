@@ -1,7 +1,6 @@
 //! Table `oauth_signing_keys`: what access tokens are signed with.
 
 use time::OffsetDateTime;
-use tokio::time::timeout;
 
 use super::connect::Store;
 use super::error::StoreError;
@@ -66,10 +65,8 @@ impl Store {
     /// Puts a key in its place; `false` where another replica was first.
     #[tracing::instrument(name = "db.oauth_signing_keys.insert", level = "debug", skip_all)]
     pub async fn insert_signing_key(&self, key: &StoredKey) -> Result<bool, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
+        Ok(self
+            .execute(sqlx::query!(
                 "INSERT INTO oauth_signing_keys
                      (kid, number, sealed, created_at, signs_from, published_until)
                  VALUES ($1, $2, $3, $4, $5, $6)
@@ -80,28 +77,20 @@ impl Store {
                 key.created_at,
                 key.signs_from,
                 key.published_until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected() == 1)
+            ))
+            .await?
+            == 1)
     }
 
     /// Every key, in order.
     #[tracing::instrument(name = "db.oauth_signing_keys.list", level = "debug", skip_all)]
     pub async fn list_signing_keys(&self) -> Result<Vec<StoredKey>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_as!(
-                StoredKey,
-                "SELECT kid, number, sealed, created_at, signs_from, published_until
+        self.fetch_all(sqlx::query_as!(
+            StoredKey,
+            "SELECT kid, number, sealed, created_at, signs_from, published_until
                  FROM oauth_signing_keys ORDER BY number"
-            )
-            .fetch_all(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+        ))
+        .await
     }
 
     /// Believes keys before `number` no longer than until `until`.
@@ -111,19 +100,13 @@ impl Store {
         number: i64,
         until: OffsetDateTime,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "UPDATE oauth_signing_keys SET published_until = least(published_until, $2)
+        self.execute(sqlx::query!(
+            "UPDATE oauth_signing_keys SET published_until = least(published_until, $2)
                  WHERE number < $1",
-                number,
-                until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected())
+            number,
+            until
+        ))
+        .await
     }
 
     /// Forgets keys that are not published any more at `now`. The newest stays: it
@@ -133,17 +116,11 @@ impl Store {
         &self,
         now: OffsetDateTime,
     ) -> Result<u64, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "DELETE FROM oauth_signing_keys WHERE published_until < $1
+        self.execute(sqlx::query!(
+            "DELETE FROM oauth_signing_keys WHERE published_until < $1
                    AND number < (SELECT max(number) FROM oauth_signing_keys)",
-                now
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        Ok(lease.settle(outcome)?.rows_affected())
+            now
+        ))
+        .await
     }
 }

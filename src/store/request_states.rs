@@ -20,23 +20,18 @@ impl Store {
         body: &[u8],
         until: OffsetDateTime,
     ) -> Result<(), StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query!(
-                "INSERT INTO request_states (request_state_id, tenant, owner, body, until)
+        self.execute(sqlx::query!(
+            "INSERT INTO request_states (request_state_id, tenant, owner, body, until)
                  VALUES ($1, $2, $3, $4, $5)
                  ON CONFLICT ON CONSTRAINT request_states_pkey DO NOTHING",
-                id,
-                tenant.as_str(),
-                owner,
-                body,
-                until
-            )
-            .execute(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome).map(drop)
+            id,
+            tenant.as_str(),
+            owner,
+            body,
+            until
+        ))
+        .await
+        .map(drop)
     }
 
     /// The state of `tenant` with that id, where it is this caller's and its time is
@@ -48,20 +43,14 @@ impl Store {
         id: Uuid,
         owner: &[u8],
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let mut lease = self.lease().await?;
-        let outcome = timeout(
-            self.timeout(),
-            sqlx::query_scalar!(
-                "SELECT body FROM request_states
+        self.fetch_optional_scalar(sqlx::query_scalar!(
+            "SELECT body FROM request_states
                  WHERE request_state_id = $1 AND tenant = $2 AND owner = $3 AND until > now()",
-                id,
-                tenant.as_str(),
-                owner
-            )
-            .fetch_optional(lease.connection()),
-        )
-        .await;
-        lease.settle(outcome)
+            id,
+            tenant.as_str(),
+            owner
+        ))
+        .await
     }
 
     /// Deletes what is over at `now`, and says how much that was.

@@ -3,7 +3,7 @@
 //
 //   CLIENT_MODULES=…/node_modules node browser.mjs plan.json
 //
-// The plan: { authorize, account, user, password, redirect, shots, provider }.
+// The plan: { authorize, account, onward, unknown, user, password, redirect, shots, provider }.
 // `redirect` is where the app waits: what arrives there is held against the plan.
 // Prints `PASS …` or `FAIL …` and exits 0 or 1.
 import { createRequire } from 'node:module';
@@ -102,6 +102,15 @@ async function everything(width, scheme) {
   await page.goto(plan.account);
   await look(page, 'account', state);
   await has(page, 'Connected apps', 'account');
+  await has(page, 'You are an administrator', 'account');
+  await page.goto(plan.onward);
+  await has(page, 'pay.example.com', 'continue');
+  await look(page, 'continue', state);
+  await page.goto(plan.onward.replace(/.{4}$/, '0000'));
+  await look(page, 'continue-over', state);
+  await page.goto(plan.unknown);
+  await look(page, 'unknown-app', state);
+  await page.goto(plan.account);
   await page.click('summary');
   await look(page, 'account-all', state);
   await press(page, '.apps button');

@@ -1,15 +1,28 @@
 #!/usr/bin/env bash
-# What the conformance suite starts as the client under test: `toolgate doctor --sign-in`
-# (TOOLGATE is the program), with the client that the scenario gives, if it does.
+# What the conformance suite starts as the client under test: `toolgate doctor`
+# (TOOLGATE is the program, NODE runs scripts), with the client that the scenario gives, if it does. What it
+# says goes to the file SAID as well.
 given() { printf %s "${MCP_CONFORMANCE_CONTEXT:-}" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
+kept=$(mktemp -d)
+trap 'rm -rf "$kept"' EXIT
 about=()
-if [ -n "$(given client_id)" ]; then
-    about+=(--client-id "$(given client_id)")
-    if [ -n "$(given client_secret)" ]; then
-        secret=$(mktemp)
-        trap 'rm -f "$secret"' EXIT
-        given client_secret >"$secret"
-        about+=(--client-secret-file "$secret")
-    fi
+[ -z "$(given client_id)" ] || about+=(--client-id "$(given client_id)")
+if [ -n "$(given client_secret)" ]; then
+    given client_secret >"$kept/secret"
+    about+=(--client-secret-file "$kept/secret")
 fi
-"$TOOLGATE" doctor --sign-in --patience 5 ${about[@]+"${about[@]}"} "$@"
+if [ -n "$(given private_key_pem)" ]; then
+    printf '%b' "$(given private_key_pem)" >"$kept/key"
+    about+=(--client-key-file "$kept/key")
+fi
+case ${MCP_CONFORMANCE_SCENARIO:-} in
+*client-credentials*) about+=(--machine) ;;
+*wif*) given valid_jwt >"$kept/assertion" && about+=(--assertion-file "$kept/assertion") ;;
+*enterprise*)
+    "$NODE" "$(dirname "$0")/id_jag.mjs" "${!#}" >"$kept/assertion"
+    about+=(--assertion-file "$kept/assertion")
+    ;;
+*) about+=(--sign-in --patience 5) ;;
+esac
+"$TOOLGATE" doctor ${about[@]+"${about[@]}"} "$@" | tee "${SAID:-/dev/null}"
+exit "${PIPESTATUS[0]}"

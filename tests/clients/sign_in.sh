@@ -3,7 +3,8 @@
 #
 #   PERSON=… PASSWORD=… sign_in.sh CLIENT URL [registered|known|document|pasted]
 #
-# CLIENT: codex, claude, mcp-remote, inspector, ts-sdk-v1, ts-client-v2, python, fastmcp.
+# CLIENT: codex, claude, mcp-remote, inspector, ts-sdk-v1, ts-client-v2, python, fastmcp,
+# rmcp (the program of examples/client_rmcp is in RMCP_CLIENT).
 # registered: the client registers itself (RFC 7591). known: it is given CLIENT_ID and
 # CLIENT_SECRET (or none), and CALLBACK_PORT where its redirect needs one. document: its
 # id is the URL of its document; CLIENT_DOCUMENT, where the client has none of its own.
@@ -129,6 +130,7 @@ inspector) said=$(inspector 2>&1) ;;
 ts-sdk-v1) said=$(SDK=v1 node "$here/typescript_sign_in.mjs" 2>&1) ;;
 ts-client-v2) said=$(SDK=v2 node "$here/typescript_sign_in.mjs" 2>&1) ;;
 python) said=$(SDK=sdk "$installed/py/bin/python" "$here/python_sign_in.py" 2>&1) ;;
+rmcp) said=$("${RMCP_CLIENT:?}" 2>&1) ;;
 fastmcp) said=$(SDK=fastmcp "$installed/py/bin/python" "$here/python_sign_in.py" 2>&1) ;;
 *) said="no such client"; false ;;
 esac

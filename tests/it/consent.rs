@@ -3,6 +3,7 @@
 
 use super::support::browser::{Browser, Page};
 use super::support::login_idp::LoginIdp;
+use super::support::oauth::state;
 use super::support::sign_in::{LOOPBACK, WEB, desk, federated, is_out, local, rows, setup, web};
 use super::support::{Gateway, json};
 
@@ -179,6 +180,7 @@ async fn consent_is_remembered_for_proven_apps_alone_and_for_exactly_what_was_sa
     browser.connect(&desk(&gateway), "alice@acme.test").await;
     let asks = async |ask| !is_out(&browser.open(&ask).await);
     assert!(!asks(web(&gateway)).await, "the same again");
+    let before = state(&gateway);
     assert!(asks(desk(&gateway)).await, "loopback asks each time");
     let moved = web(&gateway).with("redirect_uri", "https://app.example.com/second");
     assert!(asks(moved).await, "another redirect");
@@ -188,6 +190,7 @@ async fn consent_is_remembered_for_proven_apps_alone_and_for_exactly_what_was_sa
     );
     let other_app = desk(&gateway).with("client_id", "other");
     assert!(asks(other_app).await, "another app at the same redirect");
+    assert_eq!(state(&gateway), before, "asking stores nothing");
     // Somebody else in the same browser has said yes to nothing.
     let page = browser.open(&web(&gateway).with("prompt", "consent")).await;
     let page = browser.press(&page, "switch", &[]).await;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use super::support::browser::{Browser, Page};
 use super::support::login_idp::{CLIENT, LoginIdp, SECRET};
+use super::support::oauth::state;
 use super::support::process::{Process, free_port};
 use super::support::sign_in::{
     LOOPBACK, claims, desk, federated, federated_with, is_out, refresh, rows, setup, tokens,
@@ -319,9 +320,11 @@ async fn userinfo_is_asked_for_what_the_id_token_leaves_out_and_only_of_the_same
         (&claims["tenant"], &claims["roles"]),
         (&json!("globex"), &json!(["boss"]))
     );
+    let before = state(&gateway);
     idp.script(|script| script.userinfo["sub"] = json!("mallory"));
     let page = Browser::new().connect_through(&desk(&gateway)).await;
     assert_eq!(page.status, 502, "{page:?}");
+    assert_eq!(state(&gateway), before);
 }
 
 #[tokio::test]
@@ -363,6 +366,34 @@ async fn an_address_chooses_the_provider_and_a_tenants_path_needs_no_choice() {
     let fixed = desk(&gateway).with("resource", &gateway.audience("/t/acme/mcp"));
     let to = Browser::new().approve(&fixed).await.location().unwrap();
     assert!(to.starts_with(acme.issuer()), "{to}");
+}
+
+#[tokio::test]
+async fn one_provider_of_several_tenants_lets_the_person_choose_once_among_theirs() {
+    let idp = LoginIdp::serve().await;
+    idp.script(|script| script.claims["tenant"] = json!(["acme", "globex", "evil"]));
+    let gateway = federated_with(&idp, &["acme", "globex"], "{}").await;
+    let browser = Browser::new();
+    let page = browser.connect_through(&desk(&gateway)).await;
+    let shown = page.text();
+    assert!(shown.contains("For which organisation?"), "{shown}");
+    assert!(
+        shown.contains("globex") && !shown.contains("evil"),
+        "{shown}"
+    );
+    let before = rows(&gateway);
+    let other = browser.press(&page, "approve", &[("tenant", "evil")]).await;
+    assert_eq!(other.sent("error").as_deref(), Some("access_denied"));
+    assert_eq!(rows(&gateway), before, "a tenant of nobody's choice");
+    let out = browser
+        .press(&page, "approve", &[("tenant", "globex")])
+        .await;
+    let tokens = tokens(&gateway, "desk", &out, LOOPBACK).await;
+    assert_eq!(claims(&tokens)["tenant"], "globex");
+    // A tenant's own endpoint leaves nothing to choose.
+    let fixed = desk(&gateway).with("resource", &gateway.audience("/t/acme/mcp"));
+    let out = Browser::new().connect_through(&fixed).await;
+    assert!(is_out(&out) && out.sent("code").is_some(), "{out:?}");
 }
 
 /// Lets the next refresh ask the provider: it is asked every five minutes at most.

@@ -14,6 +14,7 @@
 )]
 
 mod account;
+mod admins;
 mod answers;
 mod audit_acts;
 mod audit_crash;
@@ -30,6 +31,7 @@ mod completion;
 mod conformance;
 mod conformance_authorization;
 mod consent;
+mod continuation;
 mod discovery;
 mod doctor;
 mod drain;

@@ -144,10 +144,7 @@ async fn a_replayed_code_ends_what_came_of_it() {
     assert_eq!(status_at(&gateway, "/mcp", access).await, 200);
     let replayed = post(&replica, "/oauth/token", &exchange("desk", &code)).await;
     assert_eq!(refusal(&replayed), (400, "invalid_grant".to_owned()));
-    assert_eq!(
-        state(&gateway),
-        "0 clients, 1 grants,  families, 1 revocations"
-    );
+    assert!(state(&gateway).starts_with("0 clients, 1 grants,  families, 1 revocations"));
     super::support::eventually("the access token ends", async || {
         (status_at(&gateway, "/mcp", access).await == 401).then_some(())
     })
@@ -197,6 +194,7 @@ async fn access_tokens_cannot_be_altered_or_made() {
     let tokens = alice(&gateway).await;
     let good = text(&tokens, "access_token");
     assert_eq!(status_at(&gateway, "/mcp", good).await, 200);
+    let before = state(&gateway);
     let keep = |_: &mut Value| {};
     let header =
         |name: &'static str, value: Value| move |header: &mut Value| header[name] = value.clone();
@@ -314,6 +312,7 @@ async fn access_tokens_cannot_be_altered_or_made() {
         assert_eq!(status_at(&gateway, "/mcp", &token).await, 401, "{what}");
     }
     assert_eq!(status_at(&gateway, "/mcp", good).await, 200);
+    assert_eq!(state(&gateway), before);
 }
 
 #[tokio::test]
@@ -480,6 +479,7 @@ async fn names_of_clients_cannot_carry_markup_lines_or_hidden_text() {
     let gateway = local().await;
     let name = "<img src=x onerror=alert(1)>\r\nSet-Cookie: a=b\u{202e}\u{200b}Claude";
     let client = body(&register(&gateway, &json!({"redirect_uris": [LOOPBACK], "client_name": name, "token_endpoint_auth_method": "none"})).await);
+    let before = state(&gateway);
     let kept = text(&client, "client_name");
     assert!(
         !kept.contains(['\r', '\n', '\u{202e}', '\u{200b}']),
@@ -496,11 +496,13 @@ async fn names_of_clients_cannot_carry_markup_lines_or_hidden_text() {
             .iter()
             .all(|line| !line.to_str().unwrap().starts_with("a=b"))
     );
+    assert_eq!(state(&gateway), before);
 }
 
 #[tokio::test]
 async fn what_strangers_send_forges_no_line_and_no_secret_is_in_the_log() {
     let gateway = local().await;
+    let before = state(&gateway);
     let hostile = "x\r\n{\"level\":\"ERROR\",\"message\":\"forged line\"}";
     for fields in [
         vec![("grant_type", hostile), ("client_id", "desk")],
@@ -524,6 +526,7 @@ async fn what_strangers_send_forges_no_line_and_no_secret_is_in_the_log() {
                 .with("state", hostile),
         )
         .await;
+    assert_eq!(state(&gateway), before);
     let code = code(&desk(&gateway), "alice@acme.test").await;
     let tokens = body(&post(&gateway, "/oauth/token", &exchange("desk", &code)).await);
     let log = gateway.logs().tail(100_000);
@@ -557,6 +560,7 @@ async fn scopes_cannot_be_widened_on_any_way() {
     )
     .await;
     assert_eq!(tokens["scope"], "mcp");
+    let before = state(&gateway);
     let wide = refresh(
         &gateway,
         "narrow",
@@ -574,6 +578,7 @@ async fn scopes_cannot_be_widened_on_any_way() {
         challenge.contains("insufficient_scope") && challenge.contains("echo.use"),
         "{challenge}"
     );
+    assert_eq!(state(&gateway), before);
 }
 
 #[test]

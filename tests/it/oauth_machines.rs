@@ -56,6 +56,7 @@ async fn a_machine_gets_a_token_for_its_own_tenant_roles_and_scopes_alone() {
         credentials(&gateway, &pairs).await
     };
     let tokens = body(&ask(with(&[])).await);
+    let before = state(&gateway);
     assert!(tokens.get("refresh_token").is_none());
     let claims = claims(&tokens);
     assert_eq!(
@@ -109,6 +110,7 @@ async fn a_machine_gets_a_token_for_its_own_tenant_roles_and_scopes_alone() {
     )
     .await;
     assert_eq!(refusal(&wrong), (401, "invalid_client".to_owned()));
+    assert_eq!(state(&gateway), before);
     let document = gateway
         .http()
         .get(format!(

@@ -3,9 +3,9 @@
 
 use super::support::browser::{Ask, Browser};
 use super::support::oauth::{
-    body, code, exchange, post, refresh, refusal, register, signed_in, text,
+    body, code, exchange, post, refresh, refusal, register, signed_in, state, text,
 };
-use super::support::sign_in::{LOOPBACK, PASSWORD, desk, local};
+use super::support::sign_in::{LOOPBACK, PASSWORD, desk, local, rows};
 use super::support::{Gateway, Value, json};
 
 async fn acts(gateway: &Gateway, kind: &str, count: usize) -> Vec<Value> {
@@ -175,47 +175,108 @@ async fn registrations_are_on_record_made_or_refused() {
     assert!(!Value::from(refused).to_string().contains("evil.example"));
 }
 
+/// As if the database's disk were full, for the record alone, until it is told.
+fn full_disk(gateway: &Gateway, full: bool) {
+    gateway.database().psql(if full {
+        "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER full_disk BEFORE INSERT ON audit_events
+             FOR EACH STATEMENT EXECUTE FUNCTION full_disk()"
+    } else {
+        "DROP TRIGGER full_disk ON audit_events"
+    });
+}
+
 #[tokio::test]
-async fn what_cannot_be_put_on_record_is_not_told() {
+async fn what_cannot_be_put_on_record_is_not_done_and_the_same_again_does_it() {
     let gateway = local().await;
     let code = code(&desk(&gateway), "alice@acme.test").await;
-    let browser = Browser::new();
+    let tokens = signed_in(&gateway, &desk(&gateway), "desk", "alice@acme.test").await;
+    let token = text(&tokens, "refresh_token");
+    let (browser, person) = (Browser::new(), Browser::new());
     let page = browser.approve(&desk(&gateway)).await;
-    // As if its disk were full, for the record alone.
-    gateway.database().psql(
-        "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN RAISE EXCEPTION 'no space' USING ERRCODE = '53100'; END $$",
-    );
-    gateway.database().psql(
-        "CREATE TRIGGER full_disk BEFORE INSERT ON audit_events
-             FOR EACH STATEMENT EXECUTE FUNCTION full_disk()",
-    );
+    person.connect(&desk(&gateway), "bob@globex.test").await;
+    let account = format!("{}/account", gateway.url());
+    let own = person.get(&account).await;
+    let app = json!({"client_name": "App", "redirect_uris": [LOOPBACK]});
+    let before = (state(&gateway), rows(&gateway));
+    full_disk(&gateway, true);
+
     let out = browser.sign_in(&page, "alice@acme.test").await;
     assert_eq!(
         (out.status.as_u16(), out.location()),
         (503, None),
         "{out:?}"
     );
-    let page = post(&gateway, "/oauth/token", &exchange("desk", &code)).await;
-    assert_eq!(
-        refusal(&page),
-        (503, "temporarily_unavailable".to_owned()),
-        "{page:?}"
-    );
-    assert!(!page.body.contains("access_token"));
+    let away = || (503, "temporarily_unavailable".to_owned());
+    let exchanged = post(&gateway, "/oauth/token", &exchange("desk", &code)).await;
+    assert_eq!(refusal(&exchanged), away(), "{exchanged:?}");
+    assert!(!exchanged.body.contains("access_token"));
+    let refreshed = refresh(&gateway, "desk", token, &[]).await;
+    assert_eq!(refusal(&refreshed), away(), "{refreshed:?}");
+    let fields = [("token", token), ("client_id", "desk")];
+    let revoked = post(&gateway, "/oauth/revoke", &fields).await;
+    assert_eq!(refusal(&revoked), away(), "{revoked:?}");
+    assert_eq!(refusal(&register(&gateway, &app).await), away());
+    let fields = [("token", &*own.field("token")), ("grant", "all")];
+    let ended = person
+        .post(&format!("{account}/revoke"), &fields, gateway.url())
+        .await;
+    assert_eq!(ended.status, 503, "{ended:?}");
+    let ended = person
+        .post(&format!("{account}/sign-out"), &fields, gateway.url())
+        .await;
+    assert_eq!(ended.status, 503, "{ended:?}");
     // What is refused is refused all the same: it waits for no record.
     let asked = Browser::new()
         .open(&Ask::new(&gateway, "nobody", LOOPBACK))
         .await;
     assert_eq!(asked.status, 400);
-    gateway
-        .database()
-        .psql("DROP TRIGGER full_disk ON audit_events");
-    // What had taken effect goes on record as soon as that is possible.
-    super::support::eventually("the exchange is on record", async || {
-        let issued = gateway.audit(&["--kind", "token_issued"]);
-        let done = |act: &Value| act["action"] == "authorization_code";
-        issued.iter().any(done).then_some(())
+    assert_eq!(
+        (state(&gateway), rows(&gateway)),
+        before,
+        "nothing was done"
+    );
+
+    full_disk(&gateway, false);
+    let exchanged = post(&gateway, "/oauth/token", &exchange("desk", &code)).await;
+    assert_eq!(
+        exchanged.status, 200,
+        "the code is still good: {exchanged:?}"
+    );
+    assert_eq!(refresh(&gateway, "desk", token, &[]).await.status, 200);
+    assert_eq!(register(&gateway, &app).await.status, 201);
+    let fields = [("token", token), ("client_id", "desk")];
+    assert_eq!(post(&gateway, "/oauth/revoke", &fields).await.status, 200);
+    let again = refresh(&gateway, "desk", token, &[]).await;
+    assert_eq!(refusal(&again), (400, "invalid_grant".to_owned()));
+    let issued = gateway.audit(&["--kind", "token_issued", "--outcome", "ok"]);
+    let by = |action: &str| issued.iter().filter(|act| act["action"] == action).count();
+    assert_eq!(
+        (by("authorization_code"), by("refresh_token")),
+        (2, 1),
+        "{issued:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_change_that_fails_after_its_record_is_corrected_there() {
+    let gateway = local().await;
+    let tokens = signed_in(&gateway, &desk(&gateway), "desk", "alice@acme.test").await;
+    gateway.database().psql(
+        "CREATE FUNCTION broken() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'broken' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER broken BEFORE UPDATE ON oauth_families
+             FOR EACH STATEMENT EXECUTE FUNCTION broken()",
+    );
+    let before = state(&gateway);
+    let page = refresh(&gateway, "desk", text(&tokens, "refresh_token"), &[]).await;
+    assert_eq!(refusal(&page), (503, "temporarily_unavailable".to_owned()));
+    assert_eq!(state(&gateway), before);
+    super::support::eventually("the record is put right", async || {
+        let acts = gateway.audit(&["--kind", "token_issued"]);
+        let failed = |act: &Value| act["action"] == "refresh_token" && act["outcome"] == "failed";
+        acts.iter().any(failed).then_some(())
     })
     .await;
 }

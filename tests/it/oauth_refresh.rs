@@ -51,8 +51,11 @@ async fn after_the_window_a_used_token_ends_its_family_everywhere() {
     let access = text(&second, "access_token").to_owned();
     assert_eq!(status_at(&replica, "/mcp", &access).await, 200);
     age(&gateway, 31);
+    let families = || state(&gateway).matches(":true").count();
+    assert_eq!(families(), 2);
     let replayed = refresh(&gateway, "desk", token, &[]).await;
     assert_eq!(refusal(&replayed), (400, "invalid_grant".to_owned()));
+    assert_eq!(families(), 1, "the stolen one is gone, the other is not");
     let newest = refresh(&replica, "desk", text(&second, "refresh_token"), &[]).await;
     assert_eq!(refusal(&newest), (400, "invalid_grant".to_owned()));
     for at in [&gateway, &replica] {

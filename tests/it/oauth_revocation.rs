@@ -170,6 +170,7 @@ async fn only_a_resource_server_that_proves_itself_may_ask_about_tokens() {
         post(&gateway, "/oauth/introspect", &fields).await
     };
     let access = text(&tokens, "access_token");
+    let before = state(&gateway);
     assert_eq!(
         refusal(&ask("desk", None, access).await),
         (400, "unauthorized_client".to_owned())
@@ -200,6 +201,7 @@ async fn only_a_resource_server_that_proves_itself_may_ask_about_tokens() {
             json!({"active": false})
         );
     }
+    assert_eq!(state(&gateway), before);
     // Another tenant's token is not its business.
     let bob = signed_in(&gateway, &desk(&gateway), "desk", "bob@globex.test").await;
     assert_eq!(

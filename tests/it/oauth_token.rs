@@ -70,6 +70,7 @@ async fn a_token_is_for_its_endpoint_alone_also_after_a_refresh() {
         assert_eq!(status_at(&gateway, path, access).await, status, "{path}");
     }
     let token = text(&tokens, "refresh_token");
+    let before = state(&gateway);
     let globex = gateway.audience("/t/globex/mcp");
     let refused = refresh(&gateway, "desk", token, &[("resource", &globex)]).await;
     assert_eq!(refusal(&refused), (400, "invalid_target".to_owned()));
@@ -81,6 +82,7 @@ async fn a_token_is_for_its_endpoint_alone_also_after_a_refresh() {
     )
     .await;
     assert_eq!(refusal(&twice), (400, "invalid_target".to_owned()));
+    assert_eq!(state(&gateway), before);
     let refreshed = body(&refresh(&gateway, "desk", token, &[]).await);
     assert_eq!(claims(&refreshed)["aud"], acme);
     let root = signed_in(&gateway, &desk(&gateway), "desk", "alice@acme.test").await;
@@ -164,9 +166,11 @@ async fn a_code_ends_by_itself() {
         .start()
         .await;
     let code = code(&desk(&gateway), "alice@acme.test").await;
+    let before = state(&gateway);
     tokio::time::sleep(std::time::Duration::from_millis(1100)).await;
     let page = post(&gateway, "/oauth/token", &exchange("desk", &code)).await;
     assert_eq!(refusal(&page), (400, "invalid_grant".to_owned()));
+    assert_eq!(state(&gateway), before);
 }
 
 #[tokio::test]
@@ -190,11 +194,7 @@ async fn of_many_exchanges_of_one_code_over_two_replicas_one_wins_at_most() {
             .iter()
             .all(|page| page.status == 200 || refusal(page).1 == "invalid_grant")
     );
-    assert_eq!(
-        state(&gateway),
-        "0 clients, 1 grants,  families, 1 revocations",
-        "the replays ended the family"
-    );
+    assert!(state(&gateway).starts_with("0 clients, 1 grants,  families, 1 revocations"));
 }
 
 #[tokio::test]
@@ -208,6 +208,7 @@ async fn a_client_may_prove_itself_in_one_way_at_a_time() {
         "alice@acme.test",
     )
     .await;
+    let before = state(&gateway);
     let bare = [
         ("grant_type", "authorization_code"),
         ("code", &code),
@@ -244,6 +245,7 @@ async fn a_client_may_prove_itself_in_one_way_at_a_time() {
     )
     .await;
     assert_eq!(refusal(&mixed), (400, "invalid_request".to_owned()));
+    assert_eq!(state(&gateway), before);
     // As Codex does: Basic, no client_id in the body.
     let good = post_with(
         &gateway,

@@ -2,7 +2,10 @@
 //! server. A script goes through the pages as a person would (`tests/clients/person.mjs`).
 //!
 //! Claude Code calls tools for a model alone: it signs in, connects and lists.
-//! `rmcp` is not among them: its sign-in is behind a feature that we build without.
+//! Gemini CLI is not among them: it signs in from inside its own terminal interface alone,
+//! and what could be driven instead (the OAuth class of its core, 376 MB) calls no tool
+//! without a model. What it does otherwise than all others (a HEAD first, `iss` without
+//! fail) is in `answers` and `oauth_authorize`.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
@@ -14,7 +17,7 @@ use super::support::process::{Process, free_port};
 use super::support::sign_in::{PASSWORD, users};
 use super::support::{Gateway, Helper, PATIENCE, Setup, Value, json, real};
 
-const CLIENTS: [&str; 8] = [
+const CLIENTS: [&str; 9] = [
     "codex",
     "claude",
     "mcp-remote",
@@ -23,6 +26,7 @@ const CLIENTS: [&str; 8] = [
     "ts-client-v2",
     "python",
     "fastmcp",
+    "rmcp",
 ];
 const SECRET: &str = "the secret: of/the client";
 /// Where their documents are on the internet.

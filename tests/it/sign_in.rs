@@ -1,6 +1,7 @@
 //! Signing in: local users, what pages say and which headers they have, prompts.
 
 use super::support::browser::{Ask, Browser, Page};
+use super::support::oauth::state;
 use super::support::sign_in::{
     LOOPBACK, PASSWORD, WEB, claims, desk, is_out, local, refresh, rows, tokens, web,
 };
@@ -76,6 +77,7 @@ async fn an_unknown_user_and_a_wrong_password_look_the_same() {
 #[tokio::test]
 async fn wrong_passwords_are_limited_for_an_account_that_exists_and_one_that_does_not() {
     let gateway = local().await;
+    let before = state(&gateway);
     for user in ["alice@acme.test", "nobody@acme.test"] {
         let browser = Browser::new();
         let page = browser.approve(&desk(&gateway)).await;
@@ -91,6 +93,7 @@ async fn wrong_passwords_are_limited_for_an_account_that_exists_and_one_that_doe
         assert!(limited.header("retry-after").parse::<u32>().unwrap() > 0);
         assert!(limited.text().contains("Too many wrong passwords"));
     }
+    assert_eq!(state(&gateway), before);
     let bob = Browser::new();
     assert!(is_out(
         &bob.connect(&desk(&gateway), "bob@globex.test").await

@@ -2,32 +2,56 @@
 //! extension `oauth-client-credentials`) and assertions of an identity provider (RFC 7523
 //! §2.1; enterprise-managed authorization, workload identity).
 
-use std::path::Path;
+use std::path::PathBuf;
 
-use super::registration::{Client, key_of, secret_of};
+use clap::Args;
+
+use super::Known;
+use super::registration::{Client, key_of, read, secret_of};
 use super::report::Report;
 use super::token::{self, Tokens};
 use super::web::Web;
-use super::{Known, Options};
-use crate::secret::Secret;
 
 /// The grant type of assertions.
 pub(super) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
 const STEP: &str = "machine";
 
+/// What only callers without a person need.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(super) struct Options {
+    /// File with the client's private key (PEM), for signed assertions of its own.
+    #[arg(long, requires = "client_id", conflicts_with = "client_secret_file")]
+    pub(super) client_key_file: Option<PathBuf>,
+    /// As a machine, which nobody signs in to (`client_credentials`); needs the client.
+    #[arg(long, requires = "client_id", conflicts_with_all = ["sign_in", "read_only"])]
+    machine: bool,
+    /// With the assertion in this file, an ID-JAG or a workload's token (`jwt-bearer`).
+    #[arg(long, requires = "client_id", conflicts_with_all = ["machine", "sign_in", "read_only"])]
+    assertion_file: Option<PathBuf>,
+}
+
+impl Options {
+    /// Whether the walk is that of a machine.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.machine || self.assertion_file.is_some()
+    }
+}
+
 /// A token without a person.
 pub(super) async fn token(
     web: &Web,
-    options: &Options,
+    options: &super::Options,
     known: &Known,
     report: &mut Report,
 ) -> Option<Tokens> {
-    let assertion = match &options.assertion_file {
-        Some(file) => Some(read(file, report)?),
-        None => None,
+    let given = || {
+        let assertion = options.machine.assertion_file.as_deref();
+        let assertion = assertion.map(read).transpose()?;
+        Ok::<_, String>((assertion, secret_of(options)?, key_of(options)?))
     };
-    let secret = secret_of(options, report)?;
-    let key = key_of(options, report)?;
+    let given = given().map_err(|why| report.fail(STEP, why));
+    let (assertion, secret, key) = given.ok()?;
     if assertion.is_none() && secret.is_none() && key.is_none() {
         report.fail(
             STEP,
@@ -67,14 +91,4 @@ pub(super) async fn token(
         );
     }
     Some(tokens)
-}
-
-fn read(file: &Path, report: &mut Report) -> Option<Secret<String>> {
-    match std::fs::read_to_string(file) {
-        Ok(text) => Some(Secret::new(text.trim().to_owned())),
-        Err(why) => {
-            report.fail(STEP, format!("{} cannot be read: {why}", file.display()));
-            None
-        }
-    }
 }

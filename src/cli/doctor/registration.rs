@@ -1,6 +1,8 @@
 //! How a client makes itself known: given by hand, or registered as desktop
 //! clients do it (RFC 7591).
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::loopback::Listener;
@@ -46,33 +48,30 @@ impl Client {
     }
 }
 
-/// The secret that was given; `None` where its file is none.
-pub(super) fn secret_of(options: &Options, report: &mut Report) -> Option<Option<Secret<String>>> {
-    let Some(file) = &options.client_secret_file else {
-        return Some(None);
-    };
-    match std::fs::read_to_string(file) {
-        Ok(text) => Some(Some(Secret::new(text.trim().to_owned()))),
-        Err(why) => {
-            report.fail(STEP, format!("{} cannot be read: {why}", file.display()));
-            None
-        }
-    }
+/// The secret that was given, or why its file is none.
+pub(super) fn secret_of(options: &Options) -> Result<Option<Secret<String>>, String> {
+    options.client_secret_file.as_deref().map(read).transpose()
 }
 
-/// The key that was given; `None` where its file holds none.
-pub(super) fn key_of(options: &Options, report: &mut Report) -> Option<Option<SigningKey>> {
-    let Some(file) = &options.client_key_file else {
-        return Some(None);
+/// The key that was given, or why its file holds none.
+pub(super) fn key_of(options: &Options) -> Result<Option<SigningKey>, String> {
+    let key = |file: &Path| {
+        SigningKey::from_pem(read(file)?.expose())
+            .map_err(|why| format!("{} holds no key: {why}", file.display()))
     };
-    let text = std::fs::read_to_string(file).map(Secret::new);
-    let key = match &text {
-        Ok(text) => SigningKey::from_pem(text.expose()).map_err(|why| why.to_string()),
-        Err(why) => Err(why.to_string()),
-    };
-    key.map(Some)
-        .map_err(|why| report.fail(STEP, format!("{} holds no key: {why}", file.display())))
-        .ok()
+    options
+        .machine
+        .client_key_file
+        .as_deref()
+        .map(key)
+        .transpose()
+}
+
+/// What a file says, without the line's end.
+pub(super) fn read(file: &Path) -> Result<Secret<String>, String> {
+    std::fs::read_to_string(file)
+        .map(|text| Secret::new(text.trim().to_owned()))
+        .map_err(|why| format!("{} cannot be read: {why}", file.display()))
 }
 
 pub(super) async fn client(
@@ -84,7 +83,8 @@ pub(super) async fn client(
 ) -> Option<Client> {
     let redirect_uri = listener.uri.clone();
     if let Some(id) = &options.client_id {
-        let (secret, key) = (secret_of(options, report)?, key_of(options, report)?);
+        let given = secret_of(options).and_then(|secret| Ok((secret, key_of(options)?)));
+        let (secret, key) = given.map_err(|why| report.fail(STEP, why)).ok()?;
         report.note(STEP, format!("as the client {id}"));
         return Some(Client {
             redirect_uri,

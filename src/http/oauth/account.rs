@@ -10,7 +10,7 @@ use super::login::{self, current};
 use super::visit::{Form, Posted, Visit};
 use super::{fail_goal, problems};
 use crate::config::AdminRole;
-use crate::http::pages::{AccountPage, App, Forms, Link, Moment, name, onward, page};
+use crate::http::pages::{AccountPage, App, Forms, Link, Moment, Proof, name, onward, page};
 use crate::ids::TenantId;
 use crate::oauth::account::{self, Connected};
 use crate::oauth::administration::Administration;
@@ -40,7 +40,7 @@ async fn show(visit: &Visit, done: Option<&'static str>) -> Result<Response, Ste
         .map(|grant| App {
             grant: grant.id.to_string(),
             name: name(&grant.client_name),
-            proven: grant.proven,
+            proof: Proof::of(grant.kind, grant.document_host.as_deref()),
             place: place(grant),
             tenant: several.then(|| name(grant.tenant.as_str())),
             scopes: in_words(visit, grant),
@@ -71,7 +71,7 @@ async fn show(visit: &Visit, done: Option<&'static str>) -> Result<Response, Ste
 
 /// What somebody may administer, in words.
 fn roles(administration: &Administration) -> Vec<String> {
-    let of = |place: &Option<&TenantId>| match place {
+    let of = |place: Option<&TenantId>| match place {
         None => "all organisations".to_owned(),
         Some(tenant) => name(tenant.as_str()),
     };
@@ -80,7 +80,7 @@ fn roles(administration: &Administration) -> Vec<String> {
             AdminRole::Admin => "an administrator",
             AdminRole::Auditor => "an auditor",
         };
-        let places: Vec<String> = places.iter().map(of).collect();
+        let places: Vec<String> = places.into_iter().map(of).collect();
         let (last, others) = places.split_last()?;
         let places = if others.is_empty() {
             last.clone()

@@ -114,7 +114,7 @@ pub(in crate::http) struct ContinuePage {
 pub(in crate::http) struct App {
     pub(in crate::http) grant: String,
     pub(in crate::http) name: String,
-    pub(in crate::http) proven: bool,
+    pub(in crate::http) proof: Proof,
     pub(in crate::http) place: String,
     pub(in crate::http) tenant: Option<String>,
     pub(in crate::http) scopes: String,
@@ -172,14 +172,19 @@ pub(in crate::http) struct Moment {
 
 impl ClientView {
     pub(in crate::http) fn of(client: &ClientFacts) -> Self {
-        let proof = match (client.kind, &client.document_host) {
-            (ClientKind::Configured, _) => Proof::Configured,
-            (ClientKind::Document, Some(host)) => Proof::Document(shown(host, 253)),
-            _ => Proof::None,
-        };
         Self {
             name: name(&client.name),
-            proof,
+            proof: Proof::of(client.kind, client.document_host.as_deref()),
+        }
+    }
+}
+
+impl Proof {
+    pub(in crate::http) fn of(kind: ClientKind, document_host: Option<&str>) -> Self {
+        match (kind, document_host) {
+            (ClientKind::Configured, _) => Self::Configured,
+            (ClientKind::Document, Some(host)) => Self::Document(shown(host, 253)),
+            _ => Self::None,
         }
     }
 }

@@ -26,6 +26,7 @@ pub(crate) async fn sign_in(
 ) -> String {
     let mut command = recipe_of("sign_in.sh", client, endpoint, environment);
     command.arg(way);
+    command.env("RMCP_CLIENT", super::upstream::example_path("client_rmcp"));
     verdict(client, command).await
 }
 

@@ -128,7 +128,7 @@ pub(crate) fn filesystem_stdio(folder: &Path) -> Value {
 }
 
 /// Where Cargo puts an example: beside the program.
-fn example_path(name: &str) -> std::path::PathBuf {
+pub(crate) fn example_path(name: &str) -> std::path::PathBuf {
     let path = Path::new(config::TOOLGATE)
         .parent()
         .unwrap()
