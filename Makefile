@@ -75,8 +75,7 @@ soak:
 	$(call part,soak)
 	POSTGRES_OPTIONS='-c shared_buffers=1GB -c max_wal_size=8GB' tests/with-postgres.sh \
 		cargo test --locked --release --test soak -- --nocapture --test-threads 1
-	cargo test --locked --test it -- --ignored audit_
-	cargo test --locked --test it -- --ignored --nocapture soak_replicas
+	cargo test --locked --test it -- --ignored --nocapture audit_ streams_ soak_replicas
 
 bench:
 	bench/run.sh

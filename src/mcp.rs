@@ -18,12 +18,15 @@ mod listeners;
 mod lists;
 mod lowering;
 mod modern;
+mod notices;
+mod notifications;
 mod questions;
 mod relay;
 mod replies;
 mod routed;
 mod session;
 mod subscriptions;
+mod task_news;
 mod watching;
 
 use std::net::IpAddr;

@@ -12,6 +12,7 @@ pub mod audit_erasures;
 pub mod audit_events;
 pub mod audit_orphans;
 pub mod audit_partitions;
+mod audit_rare;
 mod audit_role;
 pub mod audit_rows;
 pub mod audit_scan;

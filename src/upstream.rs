@@ -28,6 +28,7 @@ mod patience;
 mod probe;
 mod profile;
 mod request;
+mod resumption;
 #[cfg(test)]
 mod rmcp_tests;
 mod session;
@@ -106,6 +107,12 @@ pub trait Upstream: Send + Sync + 'static {
         _credential: Option<Credential>,
     ) -> BoxFuture<'_, Result<(), UpstreamError>> {
         Box::pin(async { Ok(()) })
+    }
+
+    /// Tells the server that the roots of this caller's client are others now, where
+    /// it keeps a session for it.
+    fn roots_changed(&self, _caller: CallerKey) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 
     /// Closes sessions and ends processes. Nothing may be asked of it afterwards.

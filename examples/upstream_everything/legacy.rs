@@ -168,7 +168,7 @@ async fn converse(server: &Server, session: &Session, mut asked: Asked) -> Outco
             .cloned()
             .unwrap_or_default();
         // All at once: the client brings the answers in any order.
-        let mut asks = Vec::new();
+        let (mut asks, mut messages) = (Vec::new(), Vec::new());
         for (key, request) in requests {
             let id = json!(session.free_id(&key, server));
             let (reply, replied) = oneshot::channel();
@@ -180,9 +180,10 @@ async fn converse(server: &Server, session: &Session, mut asked: Asked) -> Outco
             let mut message = request.clone();
             message["jsonrpc"] = json!("2.0");
             message["id"] = id;
-            let _ = asked.notify.send(message);
+            messages.push(message);
             asks.push((key, replied));
         }
+        let _ = asked.notify.send(Value::Array(messages));
         let mut responses = json!({});
         for (key, replied) in asks {
             let replied = tokio::time::timeout(Duration::from_secs(20), replied).await;

@@ -200,8 +200,12 @@ fn stream_answer(events: mpsc::UnboundedReceiver<String>) -> Response {
     (kind, axum::body::Body::from_stream(events)).into_response()
 }
 
+/// The event of a message; several in one, where there is a list of them.
 fn event(message: &Value) -> String {
-    format!("data: {message}\n\n")
+    match message.as_array() {
+        Some(all) => all.iter().map(event).collect(),
+        None => format!("data: {message}\n\n"),
+    }
 }
 
 /// What a response says.

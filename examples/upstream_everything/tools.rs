@@ -12,7 +12,7 @@ fn object(properties: &Value) -> Value {
 }
 
 /// Tools that take nothing.
-const PLAIN: [&str; 32] = [
+const PLAIN: [&str; 34] = [
     // The first by name, which scenarios call that take the first of the list.
     "a_plain_tool",
     "test_simple_text",
@@ -25,6 +25,8 @@ const PLAIN: [&str; 32] = [
     "test_error_handling",
     "test_elicitation_sep1034_defaults",
     "test_elicitation_sep1330_enums",
+    "test_elicitation_url",
+    "test_sampling_with_tools",
     "test_reconnection",
     "test_missing_capability",
     "test_streaming_elicitation",
@@ -303,6 +305,28 @@ fn asking(name: &str, asked: &Asked) -> Option<Outcome> {
         "test_elicitation_sep1330_enums" => match given.get("user") {
             None => input(&json!({"user": enums()}), None),
             Some(response) => Ok(completed(response)),
+        },
+        "test_elicitation_url" => match given.get("visit") {
+            None => input(
+                &json!({"visit": {"method": "elicitation/create", "params": {
+                    "mode": "url", "message": "Please sign in.", "elicitationId": "visit-1",
+                    "url": "https://sign-in.example/start",
+                }}}),
+                None,
+            ),
+            Some(response) => Ok(text(&format!("Visited: {response}"))),
+        },
+        "test_sampling_with_tools" => match given.get("weather") {
+            None => {
+                let mut ask = sample("What is the weather?", 100);
+                ask["params"]["tools"] = json!([{
+                    "name": "get_weather", "description": "Tells the weather.",
+                    "inputSchema": object(&json!({"city": {"type": "string"}})),
+                }]);
+                ask["params"]["toolChoice"] = json!({"mode": "auto"});
+                input(&json!({"weather": ask}), None)
+            }
+            Some(response) => Ok(text(&format!("Sampled: {}", response["content"]))),
         },
         "test_input_required_result_elicitation" => {
             match given["user_name"]["content"]["name"].as_str() {

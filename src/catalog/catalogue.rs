@@ -21,7 +21,7 @@ use crate::config::{self, ResourceUris, ToolRule};
 use crate::credentials::Credentials;
 use crate::ids::{TenantId, ToolName, UpstreamId};
 use crate::sanitize::Sanitizer;
-use crate::upstream::Upstream;
+use crate::upstream::{CallerKey, Upstream};
 
 /// A doubt about a list is no reason to read it again sooner than this.
 const DOUBT_AFTER: Duration = Duration::from_secs(2);
@@ -43,6 +43,8 @@ pub struct Catalog {
     empty: Arc<View>,
     owners: Owners,
     board: Mutex<Board>,
+    /// Views have been made anew.
+    rebuilt: Notify,
 }
 
 /// What is needed to make views anew, one at a time.
@@ -69,7 +71,25 @@ impl Catalog {
             empty: Arc::new(View::empty()),
             owners: Owners::new(),
             board: Mutex::default(),
+            rebuilt: Notify::new(),
         })
+    }
+
+    /// Waits until each upstream of a tenant has been read once, or has had its time
+    /// for it: many clients ask for lists once, and would take an empty one for all
+    /// there is.
+    pub async fn started(&self, tenant: &TenantId) {
+        loop {
+            let rebuilt = self.rebuilt.notified();
+            let mut rebuilt = std::pin::pin!(rebuilt);
+            rebuilt.as_mut().enable();
+            let Some(until) = self.view(tenant).starts_until() else {
+                return;
+            };
+            if tokio::time::timeout_at(until, rebuilt).await.is_err() {
+                return;
+            }
+        }
     }
 
     /// A tenant's view as it is now.
@@ -137,6 +157,16 @@ impl Catalog {
     pub fn upstream(&self, id: &UpstreamId) -> Option<Arc<dyn Upstream>> {
         let sources = self.sources.load();
         sources.get(id).map(|source| Arc::clone(&source.upstream))
+    }
+
+    /// Tells a tenant's upstreams that the roots of a caller's client are others now.
+    pub async fn roots_changed(&self, tenant: &TenantId, caller: CallerKey) {
+        let sources = self.sources.load_full();
+        let serving = serving(&sources, tenant).into_iter();
+        let told = serving
+            .filter_map(|at| sources.get_index(at))
+            .map(|(_, source)| source.upstream.roots_changed(caller));
+        futures_util::future::join_all(told).await;
     }
 
     /// An upstream's settings.
@@ -227,7 +257,7 @@ impl Catalog {
             let old = before.get(&tenant);
             let same_offer = old.is_some_and(|old| old.digest() == fresh.digest());
             let view = match old {
-                Some(old) if same_offer && old.ttl() == fresh.ttl() => old,
+                Some(old) if old.stands_like(fresh) => old,
                 _ => &*fresh,
             };
             views.insert(tenant.clone(), Arc::clone(view));
@@ -236,6 +266,7 @@ impl Catalog {
             }
         }
         self.views.store(Arc::new(views));
+        self.rebuilt.notify_waiters();
         board.tell_of(collisions);
         for tenant in changed {
             board.announce(&tenant);
@@ -289,6 +320,8 @@ fn make(
     for (_, source) in serving.iter().filter_map(|at| sources.get_index(*at)) {
         let snapshot = source.snapshot();
         ttl = ttl.min(snapshot.ttl);
+        stock.away += usize::from(snapshot.away);
+        stock.starts_until = stock.starts_until.max(snapshot.starts_until);
         for tool in snapshot.tools.iter() {
             if taken.insert(tool.exposed.clone()) {
                 stock.tools.push(Arc::clone(tool));

@@ -5,6 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::digest::sha256;
 use super::item::{Family, Item};
 use super::shelf::{SelectionKey, Shelf};
@@ -24,6 +26,8 @@ pub struct View {
     version: u64,
     digest: [u8; 32],
     ttl: Duration,
+    starts_until: Option<Instant>,
+    all_away: bool,
 }
 
 /// What a view is made of; nothing need be in order, and of several with one key
@@ -34,6 +38,10 @@ pub(super) struct Stock {
     pub(super) items: [Vec<Arc<Item>>; 3],
     pub(super) upstreams: Vec<(UpstreamId, Abilities)>,
     pub(super) uris: ResourceUris,
+    /// Until when upstreams that have never been read are to be waited for.
+    pub(super) starts_until: Option<Instant>,
+    /// How many upstreams have nothing to show because they cannot be reached.
+    pub(super) away: usize,
 }
 
 impl View {
@@ -44,6 +52,7 @@ impl View {
         for shelf in &items {
             bytes.extend(shelf.digest());
         }
+        let all_away = stock.away > 0 && stock.away == stock.upstreams.len();
         bytes.extend(format!("{:?}{:?}", stock.upstreams, stock.uris).into_bytes());
         Self {
             tools,
@@ -53,7 +62,29 @@ impl View {
             version,
             digest: sha256(&bytes),
             ttl,
+            starts_until: stock.starts_until,
+            all_away,
         }
+    }
+
+    /// Whether there are upstreams and none of them has anything to show because none
+    /// can be reached.
+    pub fn all_away(&self) -> bool {
+        self.all_away
+    }
+
+    /// Whether the other may stay in this one's place.
+    pub(super) fn stands_like(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && self.ttl == other.ttl
+            && self.starts_until == other.starts_until
+            && self.all_away == other.all_away
+    }
+
+    /// Until when upstreams that have never been read are to be waited for; `None`
+    /// where there is none.
+    pub(super) fn starts_until(&self) -> Option<Instant> {
+        self.starts_until
     }
 
     /// The view of a tenant that has none.

@@ -12,7 +12,7 @@ use crate::protocol::{Json, Message, RequestId, RequestMeta, Version};
 
 use super::answers::Reply;
 use super::session::Session;
-use super::{Answer, Inbound, Server, call, era, legacy, replies};
+use super::{Answer, Inbound, Server, call, era, legacy, notices, replies};
 
 /// Most members of a batch.
 const MOST: usize = 20;
@@ -108,7 +108,7 @@ async fn one(
             )
         }
         Ok(Message::Notification(notification)) => {
-            legacy::hear(server, session, &notification);
+            notices::hear(server, inbound, session, &notification);
             None
         }
         Ok(Message::Response(given)) => {

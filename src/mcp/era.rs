@@ -88,6 +88,11 @@ pub(super) async fn post(server: &Arc<Server>, inbound: Inbound, body: Bytes) ->
 async fn request(server: &Arc<Server>, inbound: Inbound, request: Request, bytes: usize) -> Answer {
     let meta = RequestMeta::of(request.params.as_ref());
     let header = inbound.headers.protocol_version.as_deref();
+    server
+        .pipeline
+        .catalog
+        .started(inbound.context.tenant_id())
+        .await;
     match route(&meta, &request.method, header) {
         Route::Modern => modern::request(server, inbound, request, meta, bytes).await,
         Route::Initialize => legacy::initialize(server, &inbound, &request).await,

@@ -18,8 +18,8 @@ use super::call::{self, Caller, Within};
 use super::journal::Position;
 use super::session::{Session, SessionFault};
 use super::{
-    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, relay, replies,
-    routed, subscriptions,
+    Answer, Inbound, Server, capabilities, era, listen, lists, lowering, modern, notices, relay,
+    replies, routed, subscriptions,
 };
 
 /// What a legacy client is told when it comes without a session, or with one that is no longer known.
@@ -233,40 +233,16 @@ async fn set_level(
 
 /// Takes a notification: 202, whatever it is, once the session is in order.
 pub(super) async fn notification(
-    server: &Server,
+    server: &Arc<Server>,
     inbound: &Inbound,
     notification: &Notification,
 ) -> Answer {
     match session(server, inbound).await {
         Ok(session) => {
-            hear(server, &session, notification);
+            notices::hear(server, inbound, &session, notification);
             Reply::empty(202).into()
         }
         Err(reply) => reply.into(),
-    }
-}
-
-/// Acts on a notification. An unknown one is ignored (MCP 2025-11-25 cancellation, Error Handling).
-pub(super) fn hear(server: &Server, session: &Session, notification: &Notification) {
-    let params = notification.params.as_ref();
-    match notification.method.as_str() {
-        "notifications/cancelled" => {
-            let id = params.and_then(|params| params.get("requestId"));
-            let Some(id) = id.and_then(crate::protocol::RequestId::new) else {
-                return;
-            };
-            if !server.inflight.cancel(session.id, &id.key()) {
-                server
-                    .relay
-                    .announce(relay::cancelled(session.id, &id.key()));
-            }
-        }
-        "notifications/progress" => {
-            if let Some(params) = params {
-                replies::progressed(server, session, params);
-            }
-        }
-        _ => {}
     }
 }
 

@@ -13,15 +13,18 @@ use tokio_util::sync::CancellationToken;
 use crate::identity::Principal;
 use crate::ids::SessionId;
 use crate::limits::{StreamPermit, StreamsFull};
+use crate::pipeline::Refusal;
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
-use crate::protocol::{Json, Request, RequestId, codes, meta, result_message};
+use crate::protocol::{ClientCapabilities, Era, Json, Request, RequestId, RequestMeta, codes};
 use crate::telemetry::metrics::Counted;
 use crate::tenancy::TenantContext;
 use crate::visibility::{self, Fingerprints};
 
-use super::answers::{self, Reply};
+use super::answers::{self, Manner, Reply};
 use super::listeners::Open;
+use super::notifications::{cancelled, ended, notification, subscription_meta};
 use super::session::Session;
+use super::task_news::TaskNews;
 use super::watching::{Wanted, Watching};
 use super::{Answer, Inbound, Messages, Resolver, Server, capabilities};
 
@@ -55,6 +58,7 @@ struct Watch {
     seen: Fingerprints,
     wanted: Wanted,
     resources: Watching,
+    tasks: Option<TaskNews>,
     session: Option<OfSession>,
     due: Vec<Told>,
     ended: CancellationToken,
@@ -69,6 +73,7 @@ enum Told {
     ResourcesChanged,
     PromptsChanged,
     Updated(String),
+    Task(Json),
     End,
 }
 
@@ -92,6 +97,7 @@ impl Watch {
             seen: visibility::fingerprints(&inbound.context, &view),
             wanted: Wanted::default(),
             resources: Watching::default(),
+            tasks: None,
             session: None,
             due: Vec::new(),
             context: inbound.context,
@@ -179,6 +185,12 @@ impl Watch {
                     self.look_at_session().await;
                     continue;
                 }
+                task = async {
+                    match &mut self.tasks {
+                        Some(tasks) => tasks.next().await,
+                        None => std::future::pending().await,
+                    }
+                } => return Told::Task(task),
                 uri = self.resources.next() => {
                     if self.may_read(&uri) {
                         return Told::Updated(uri);
@@ -199,7 +211,12 @@ impl Watch {
 }
 
 /// Opens a modern subscription (MCP 2026-07-28 subscriptions).
-pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Request) -> Answer {
+pub(super) fn subscribe(
+    server: &Arc<Server>,
+    inbound: Inbound,
+    request: &Request,
+    meta: &RequestMeta,
+) -> Answer {
     let filter = request
         .params
         .as_ref()
@@ -208,21 +225,35 @@ pub(super) fn subscribe(server: &Arc<Server>, inbound: Inbound, request: &Reques
         let words = "`params.notifications` must be an object such as {\"toolsListChanged\": true}";
         return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
     };
-    let wanted = match Wanted::of(&filter) {
+    let mut wanted = match Wanted::of(&filter) {
         Ok(wanted) => wanted,
         Err(words) => {
             return Reply::error(200, Some(&request.id), codes::INVALID_PARAMS, words, None).into();
         }
     };
+    let capabilities = meta.client_capabilities.clone();
+    let capabilities = capabilities.map_or_else(ClientCapabilities::none, ClientCapabilities::new);
+    if !wanted.tasks.is_empty() && !capabilities.has_tasks() {
+        let needed = ClientCapabilities::tasks();
+        let refusal = Refusal::MissingCapability { needed };
+        return answers::of_refusal(Some(&request.id), refusal, Manner::plain(Era::Modern)).into();
+    }
+    let pipeline = &server.pipeline;
+    wanted
+        .tasks
+        .retain(|id| pipeline.may_hear_of_task(&inbound.context, id));
     let permit = match server.streams.open(&inbound.context) {
         Ok(permit) => Arc::new(permit),
         Err(full) => return answers::streams_full(Some(&request.id), full).into(),
     };
+    let tasks =
+        (!wanted.tasks.is_empty()).then(|| TaskNews::of(server, &inbound, meta, &wanted.tasks));
     let wanted = wanted.of_what_is(capabilities::offered(server, &inbound.context));
     let until = inbound.context.principal().expires_at();
     let mut watch = Watch::begin(server, inbound, CancellationToken::new(), permit, until);
     watch.watch(&wanted.uris);
     watch.wanted = wanted;
+    watch.tasks = tasks;
     Answer::Stream(subscription(watch, request.id.clone()))
 }
 
@@ -292,20 +323,6 @@ pub(super) fn session_stream(
     )))
 }
 
-fn subscription_meta(id: &RequestId) -> Json {
-    ObjectBuilder::new()
-        .json(meta::SUBSCRIPTION_ID, id.json())
-        .build()
-}
-
-fn notification(method: &str, params: &Json) -> Json {
-    ObjectBuilder::new()
-        .text("jsonrpc", "2.0")
-        .text("method", method)
-        .json("params", params)
-        .build()
-}
-
 /// The first message: which of the asked-for notifications will come.
 /// Hidden and unknown resources are left out alike.
 fn acknowledged(id: &RequestId, watch: &Watch) -> Json {
@@ -320,10 +337,14 @@ fn acknowledged(id: &RequestId, watch: &Watch) -> Json {
             honoured = honoured.boolean(name, true);
         }
     }
+    let list = |names: Vec<Json>| names.iter().collect::<ArrayBuilder>().build();
     if !wanted.uris.is_empty() {
-        let uris: Vec<Json> = watch.resources.uris().map(Json::from_text).collect();
-        let uris: ArrayBuilder = uris.iter().collect();
-        honoured = honoured.json("resourceSubscriptions", &uris.build());
+        let uris = watch.resources.uris().map(Json::from_text).collect();
+        honoured = honoured.json("resourceSubscriptions", &list(uris));
+    }
+    if !wanted.tasks.is_empty() {
+        let ids = wanted.tasks.iter().map(|id| Json::from_text(id)).collect();
+        honoured = honoured.json("taskIds", &list(ids));
     }
     let params = ObjectBuilder::new()
         .json("_meta", &subscription_meta(id))
@@ -341,25 +362,11 @@ fn told(told: Told, subscription: Option<&RequestId>) -> Option<Json> {
         Told::ResourcesChanged => ("notifications/resources/list_changed", params),
         Told::PromptsChanged => ("notifications/prompts/list_changed", params),
         Told::Updated(uri) => ("notifications/resources/updated", params.text("uri", &uri)),
+        Told::Task(task) => {
+            let params = params.and_members_of(&task, "_meta");
+            return Some(notification("notifications/tasks", &params));
+        }
         Told::End => return None,
     };
     Some(notification(method, &params.build()))
-}
-
-/// The end, as one page of the specification has it (cancellation) …
-fn cancelled(id: &RequestId) -> Json {
-    let params = ObjectBuilder::new()
-        .json("_meta", &subscription_meta(id))
-        .json("requestId", id.json())
-        .build();
-    notification("notifications/cancelled", &params)
-}
-
-/// … and as the other has it (subscriptions, Graceful Closure).
-fn ended(id: &RequestId) -> Json {
-    let result = ObjectBuilder::new()
-        .text("resultType", "complete")
-        .json("_meta", &subscription_meta(id))
-        .build();
-    result_message(id, &result)
 }

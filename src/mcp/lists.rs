@@ -1,7 +1,7 @@
 //! Lists: what the caller may see, in pages, in a stable order. Tools, resources,
 //! templates and prompts are listed alike.
 
-use crate::catalog::{Family, Listed};
+use crate::catalog::{Family, Listed, View};
 use crate::pipeline::Refusal;
 use crate::protocol::json::{ArrayBuilder, ObjectBuilder};
 use crate::protocol::{Era, Json, Request, Version};
@@ -18,6 +18,7 @@ pub(super) fn tools(
     version: Version,
 ) -> Result<Json, Refusal> {
     let view = server.pipeline.catalog.view(context.tenant_id());
+    reachable(&view)?;
     let visible = visibility::list(context, &view);
     let page = Page::of(server, context, request, "tools", &visible)?;
     Ok(page.result(version, view.ttl(), |tool| tool.listed(version)))
@@ -32,9 +33,20 @@ pub(super) fn items(
     family: Family,
 ) -> Result<Json, Refusal> {
     let view = server.pipeline.catalog.view(context.tenant_id());
+    reachable(&view)?;
     let visible = visibility::list_items(context, &view, family);
     let page = Page::of(server, context, request, family.list(), &visible)?;
     Ok(page.result(version, view.ttl(), |item| &item.json))
+}
+
+/// Refuses where an empty list would say that there is nothing (`rules.md` §2.2).
+fn reachable(view: &View) -> Result<(), Refusal> {
+    if view.all_away() {
+        return Err(Refusal::Failed {
+            text: "None of the servers behind this one can be reached. Retry shortly.".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// The family that a method lists.

@@ -55,7 +55,7 @@ pub(super) async fn request(
                 |server: &Server| lists::items(server, &inbound.context, &request, version, family);
             browse(server, &inbound, &request, answer).await
         }
-        "subscriptions/listen" => listen::subscribe(server, inbound, &request),
+        "subscriptions/listen" => listen::subscribe(server, inbound, &request, &meta),
         method => answers::unknown_method(&request.id, method, true).into(),
     }
 }

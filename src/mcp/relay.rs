@@ -4,17 +4,20 @@
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
-use crate::ids::{ReplicaId, SessionId};
+use crate::ids::{ReplicaId, SessionId, TenantId};
 use crate::protocol::json::ObjectBuilder;
 use crate::protocol::{Json, JsonLimits, Request, RequestId, Version};
 use crate::seal::Sealer;
 use crate::store::Store;
+use crate::upstream::CallerKey;
 
-use super::{Server, routed};
+use super::{Server, notices, routed};
 
 /// A replica that has not been heard of for so long is gone.
 const LIVE_SECONDS: u32 = 15;
@@ -178,6 +181,14 @@ pub(super) fn stream_opened(session: SessionId, at: i64) -> Json {
     about(session, "stream_opened").integer("at", at).build()
 }
 
+/// The roots of a session's client are others now.
+pub(super) fn roots_changed(session: SessionId, tenant: &TenantId, key: CallerKey) -> Json {
+    about(session, "roots_changed")
+        .text("tenant", tenant.as_str())
+        .text("key", &URL_SAFE_NO_PAD.encode(key.0))
+        .build()
+}
+
 /// Acts on a message. One that is not understood is of a newer release, and ignored.
 pub(super) fn heard(server: &Arc<Server>, message: &Json) {
     let text = |key: &str| {
@@ -239,7 +250,7 @@ fn heard_of_line(
     }
 }
 
-fn heard_of_session(server: &Server, kind: &str, session: SessionId, message: &Json) {
+fn heard_of_session(server: &Arc<Server>, kind: &str, session: SessionId, message: &Json) {
     let request = message.get("request");
     let request = request.as_ref().and_then(Json::string).unwrap_or_default();
     match kind {
@@ -255,6 +266,14 @@ fn heard_of_session(server: &Server, kind: &str, session: SessionId, message: &J
         "progressed" => {
             if let Some(params) = message.get("params") {
                 server.questions.progress(session, &request, params);
+            }
+        }
+        "roots_changed" => {
+            let text = |key: &str| Some(message.get(key)?.string()?.into_owned());
+            let key = text("key").and_then(|key| URL_SAFE_NO_PAD.decode(key).ok());
+            let key = key.and_then(|key| <[u8; 32]>::try_from(key).ok());
+            if let (Some(tenant), Some(key)) = (text("tenant"), key) {
+                notices::roots_changed(server, TenantId::new(tenant), CallerKey(key));
             }
         }
         "session_changed" => {

@@ -371,7 +371,7 @@ fn capabilities_of(row: u16) -> Json {
         // Tasks of 2025-11-25 and what is experimental are between client and gateway.
         let value = serde_json::json!({});
         match path {
-            [] | ["tasks" | "experimental", ..] | [_, "listChanged"] => {}
+            [] | ["tasks" | "experimental", ..] => {}
             [name] => {
                 out.entry(*name).or_insert(value);
             }
@@ -379,7 +379,11 @@ fn capabilities_of(row: u16) -> Json {
                 let entry = out.entry(*name).or_insert_with(|| serde_json::json!({}));
                 if let Some(parts) = entry.as_object_mut() {
                     let ui = serde_json::json!({"mimeTypes": ["text/html;profile=mcp-app"]});
-                    let value = if bit == UI { ui } else { value };
+                    let value = match bit {
+                        UI => ui,
+                        ROOTS_CHANGE => serde_json::json!(true),
+                        _ => value,
+                    };
                     parts.insert((*part).to_owned(), value);
                 }
             }
@@ -390,6 +394,8 @@ fn capabilities_of(row: u16) -> Json {
 
 /// The bit of the apps extension, whose settings are known.
 const UI: usize = 10;
+/// The bit of the flag that a client announces changes of its roots.
+const ROOTS_CHANGE: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -405,7 +411,8 @@ mod tests {
         assert_eq!(
             capabilities_of(row).to_value().unwrap(),
             serde_json::json!({
-                "roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+                "roots": {"listChanged": true}, "sampling": {"tools": {}},
+                "elicitation": {"form": {}, "url": {}},
             })
         );
         assert_eq!(capability_row(&Json::empty_object()), 0);

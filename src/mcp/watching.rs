@@ -10,6 +10,8 @@ use crate::upstream::Abilities;
 
 /// Most resources of one stream.
 const MOST: usize = 500;
+/// Most tasks of one stream.
+const MOST_TASKS: usize = 50;
 
 /// What a client wants to hear of (MCP 2026-07-28 subscriptions, Notification Filter).
 #[derive(Debug, Default)]
@@ -18,35 +20,27 @@ pub(super) struct Wanted {
     pub(super) resources: bool,
     pub(super) prompts: bool,
     pub(super) uris: BTreeSet<String>,
+    /// Ids of tasks (the extension `io.modelcontextprotocol/tasks`).
+    pub(super) tasks: BTreeSet<String>,
 }
 
 impl Wanted {
     /// Reads a filter, or says what is wrong with it.
     pub(super) fn of(filter: &Json) -> Result<Self, &'static str> {
         let flag = |name: &str| filter.get(name).and_then(|wanted| wanted.boolean()) == Some(true);
-        let mut uris = BTreeSet::new();
-        let given = filter
-            .get("resourceSubscriptions")
-            .filter(|uris| !uris.is_null());
-        if let Some(given) = given {
-            if !given.as_str().starts_with('[') {
-                return Err("`params.notifications.resourceSubscriptions` must be a list of URIs");
-            }
-            for uri in given.elements() {
-                let uri = uri
-                    .string()
-                    .ok_or("a resource is subscribed to by its URI, a string")?;
-                uris.insert(uri.into_owned());
-            }
-        }
-        if uris.len() > MOST {
-            return Err("a stream has at most 500 resources: open another");
+        let words = "`params.notifications.resourceSubscriptions` must be a list of URIs";
+        let uris = names(filter, "resourceSubscriptions").ok_or(words)?;
+        let words = "`params.notifications.taskIds` must be a list of ids of tasks";
+        let tasks = names(filter, "taskIds").ok_or(words)?;
+        if uris.len() > MOST || tasks.len() > MOST_TASKS {
+            return Err("a stream has at most 500 resources and 50 tasks: open another");
         }
         Ok(Self {
             tools: flag("toolsListChanged"),
             resources: flag("resourcesListChanged"),
             prompts: flag("promptsListChanged"),
             uris,
+            tasks,
         })
     }
 
@@ -63,6 +57,7 @@ impl Wanted {
             } else {
                 BTreeSet::new()
             },
+            tasks: self.tasks,
         }
     }
 
@@ -73,8 +68,21 @@ impl Wanted {
             resources: true,
             prompts: true,
             uris: BTreeSet::new(),
+            tasks: BTreeSet::new(),
         }
     }
+}
+
+/// The strings of a list of the filter, none where it is absent; `None` where it is of
+/// another form.
+fn names(filter: &Json, list: &str) -> Option<BTreeSet<String>> {
+    let Some(given) = filter.get(list).filter(|given| !given.is_null()) else {
+        return Some(BTreeSet::new());
+    };
+    let all = given.as_str().starts_with('[');
+    let all = all.then(|| given.elements())?;
+    all.map(|name| name.string().map(std::borrow::Cow::into_owned))
+        .collect()
 }
 
 /// Watches, by the URI that the client knows.

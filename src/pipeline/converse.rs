@@ -2,8 +2,6 @@
 //! handed on, its questions brought to the caller in the way the caller can be
 //! asked, until it has answered or the caller has to come back with input.
 
-use std::time::Duration;
-
 use tokio::time::{Instant, timeout_at};
 
 use crate::audit::Recorded;
@@ -26,8 +24,6 @@ use super::{Asking, Call, Pipeline, Ready, Refusal, input, reading, result};
 /// So often may an upstream ask for input before one answer, where the gateway
 /// brings the input back itself.
 const MOST_ROUNDS: u32 = 10;
-/// Questions that come so shortly after each other are asked together.
-const TOGETHER: Duration = Duration::from_millis(25);
 
 /// One conversation.
 pub(super) struct Talk<'a> {
@@ -40,7 +36,7 @@ pub(super) struct Talk<'a> {
     /// Messages whose end could begin a secret.
     held: Stream,
     /// Whether tasks are taken in the place of the client.
-    takes_tasks: bool,
+    pub(super) takes_tasks: bool,
     /// What was sent last for a client that takes none.
     sent: Option<Errand>,
 }
@@ -51,6 +47,14 @@ pub(super) enum Said {
     Asked(Vec<ServerRequest>),
     /// It is over.
     Over(Result<Untrusted<Json>, DispatchFault>),
+}
+
+/// What the upstream asks of a caller who is asked by an answer.
+enum Question {
+    /// This.
+    This(ServerRequest),
+    /// Nothing more for now.
+    NoMore,
 }
 
 /// What follows from a result that asks for input.
@@ -188,12 +192,10 @@ impl<'a> Talk<'a> {
         let mut asked: Vec<ServerRequest> = Vec::new();
         loop {
             let release = self.held.deadline().map(Instant::from_std);
-            let together = (!asked.is_empty()).then(|| Instant::now() + TOGETHER);
-            let patience = [release, together].into_iter().flatten().min();
             let next = async {
-                match patience {
+                match release {
                     None => Some(exchange.next().await),
-                    Some(patience) => timeout_at(patience, exchange.next()).await.ok(),
+                    Some(release) => timeout_at(release, exchange.next()).await.ok(),
                 }
             };
             let turn = tokio::select! {
@@ -201,21 +203,28 @@ impl<'a> Talk<'a> {
                 () = self.call.cancel.cancelled() => return Said::Over(Err(DispatchFault::Cancelled)),
                 turn = next => turn,
             };
-            match turn {
-                Some(Turn::Event(event)) => asked.extend(self.heard(event).await),
+            let asks = match turn {
+                Some(Turn::Event(event)) => self.heard(event).await,
                 Some(Turn::Done(outcome)) => {
                     self.release().await;
                     return Said::Over(outcome);
                 }
-                None if self.held.deadline().is_some() => asked.extend(self.release().await),
-                None => return Said::Asked(asked),
+                None => self.release().await,
+            };
+            for ask in asks {
+                match ask {
+                    Question::This(request) => asked.push(request),
+                    // All may have been dropped that was asked.
+                    Question::NoMore if asked.is_empty() => {}
+                    Question::NoMore => return Said::Asked(asked),
+                }
             }
         }
     }
 
-    /// Takes an event in; what may leave is handed on, and questions that the answer
-    /// has to ask come back.
-    async fn heard(&mut self, event: Untrusted<UpstreamEvent>) -> Vec<ServerRequest> {
+    /// Takes an event in; what may leave is handed on, and what the answer has to ask
+    /// comes back.
+    async fn heard(&mut self, event: Untrusted<UpstreamEvent>) -> Vec<Question> {
         let now = Instant::now().into_std();
         let sanitizer = &self.pipeline.sanitizer;
         let ready = sanitizer.next_event(&mut self.held, event, now, self.rules);
@@ -223,33 +232,36 @@ impl<'a> Talk<'a> {
     }
 
     /// Lets go of what was held back: the time is over, or the exchange is.
-    async fn release(&mut self) -> Vec<ServerRequest> {
+    async fn release(&mut self) -> Vec<Question> {
         let ready = self.pipeline.sanitizer.release(&mut self.held, self.rules);
         self.handed_on(ready).await
     }
 
-    async fn handed_on(&mut self, ready: Vec<Result<CleanEvent, Unclean>>) -> Vec<ServerRequest> {
-        let mut asked = Vec::new();
+    async fn handed_on(&mut self, ready: Vec<Result<CleanEvent, Unclean>>) -> Vec<Question> {
+        let mut asks = Vec::new();
         for event in ready {
             match event {
-                Ok(clean) => asked.extend(self.clean(clean).await),
+                Ok(clean) => asks.extend(self.clean(clean).await),
                 // What may not pass is dropped: the answer is what counts. A question
                 // is answered as unanswered.
                 Err(Unclean::Blocked { findings, .. }) => self.record.found(findings),
                 Err(Unclean::TooLarge { .. }) => {}
             }
         }
-        asked
+        asks
     }
 
-    async fn clean(&mut self, clean: CleanEvent) -> Option<ServerRequest> {
+    async fn clean(&mut self, clean: CleanEvent) -> Option<Question> {
         self.record.found(clean.findings().clone());
         let event = match clean.into_event() {
             UpstreamEvent::Progress(params) => CallEvent::Progress(params),
             UpstreamEvent::Log(level, params) => CallEvent::Log(level, params),
             UpstreamEvent::ElicitationComplete(params) => CallEvent::ElicitationComplete(params),
             UpstreamEvent::Pausing(time) => CallEvent::Pausing(time),
-            UpstreamEvent::Request(request) => return self.asked(request).await,
+            UpstreamEvent::Request(request) => {
+                return self.asked(request).await.map(Question::This);
+            }
+            UpstreamEvent::AskedAll => return Some(Question::NoMore),
         };
         self.tell(event).await;
         None

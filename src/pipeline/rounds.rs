@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::clock::{SharedClock, new_call_id};
 use crate::dispatch::Errand;
+use crate::identity::Principal;
 use crate::ids::{CallId, ReplicaId};
 use crate::protocol::{Json, ServerRequest};
 use crate::seal::Sealer;
@@ -140,9 +141,8 @@ impl Rounds {
     }
 
     /// The task that a caller means.
-    pub(super) fn task(&self, call: &Call) -> Option<Handle> {
-        let caller = call.context.principal().key();
-        Handle::open(&self.sealer, &call.ask.name, caller.as_bytes())
+    pub(super) fn task(&self, caller: &Principal, id: &str) -> Option<Handle> {
+        Handle::open(&self.sealer, id, caller.key().as_bytes())
     }
 
     async fn opened(

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::audit::Outcome;
+use crate::catalog::Tool;
 use crate::dispatch::{DispatchFault, Errand};
 use crate::limits::Admission;
 use crate::protocol::json::ObjectBuilder;
@@ -14,8 +15,9 @@ use crate::protocol::{
     ClientCapabilities, Era, InputRequest, Json, Method, Task, TaskError, TaskStatus, Untrusted,
 };
 use crate::sanitize::{CleanResult, Findings};
+use crate::tenancy::TenantContext;
 use crate::upstream::UpstreamError;
-use crate::visibility;
+use crate::visibility::{self, Visible};
 
 use super::converse::{Said, Talk};
 use super::exchange::Turn;
@@ -50,12 +52,8 @@ impl Pipeline {
             return Err(Refusal::MissingCapability { needed });
         }
         let (context, method) = (&call.context, call.ask.method);
-        let handle = self.rounds.task(call).ok_or(Refusal::UnknownTask)?;
-        let view = self.catalog.view(context.tenant_id());
-        let tool = seen(context, &view, &handle.tool).map_err(|_| Refusal::UnknownTask)?;
-        if tool.upstream.as_str() != handle.upstream {
-            return Err(Refusal::UnknownTask);
-        }
+        let found = self.task_of(context, &call.ask.name);
+        let (handle, tool) = found.ok_or(Refusal::UnknownTask)?;
         record.name_task(method, &tool, handle.first_call);
         if !visibility::missing_scopes(context, &tool).is_empty() {
             return Err(Refusal::MissingScopes {
@@ -78,6 +76,22 @@ impl Pipeline {
     }
 }
 
+impl Pipeline {
+    /// The task of this id, where it is this caller's and of a tool that it may see.
+    fn task_of(&self, context: &TenantContext, id: &str) -> Option<(Handle, Visible<Tool>)> {
+        let handle = self.rounds.task(context.principal(), id)?;
+        let view = self.catalog.view(context.tenant_id());
+        let tool = seen(context, &view, &handle.tool).ok()?;
+        (tool.upstream.as_str() == handle.upstream).then_some((handle, tool))
+    }
+
+    /// Whether the caller may hear of the task with this id.
+    pub fn may_hear_of_task(&self, context: &TenantContext, id: &str) -> bool {
+        self.task_of(context, id)
+            .is_some_and(|(_, tool)| visibility::missing_scopes(context, &tool).is_empty())
+    }
+}
+
 impl Talk<'_> {
     /// The upstream has made a task of the call.
     pub(super) async fn task_made(
@@ -88,15 +102,10 @@ impl Talk<'_> {
             return self.no_task();
         };
         match self.call.attempt.era {
-            Era::Legacy => self.seen_through(task).await,
             Era::Modern if self.call.capabilities.has_tasks() => self.handed_out(task),
-            Era::Modern => {
-                self.record.upstream_failed("made a task unasked");
-                result::say(
-                    self.call.ask.method,
-                    "The server made a task of the call although this client takes none. The call may run; its outcome cannot be had.",
-                )
-            }
+            // A modern server has made a task for a client that takes none: it may have
+            // taken that from an earlier answer, and what it began is seen to its end.
+            Era::Legacy | Era::Modern => self.seen_through(task).await,
         }
     }
 
@@ -252,6 +261,7 @@ impl Talk<'_> {
     /// Waits for the end of a task in the place of a client that takes none, as long
     /// as the call may take; questions on the way go to the client.
     async fn seen_through(&mut self, mut task: Task) -> Result<CleanResult, Refusal> {
+        self.takes_tasks = true;
         let own = task.id;
         let mut deadline = Instant::now() + self.call_may_take();
         loop {
@@ -346,11 +356,11 @@ impl Talk<'_> {
         &mut self,
         requests: Vec<InputRequest>,
     ) -> Result<Json, Result<CleanResult, Refusal>> {
-        if self.call.asking == Asking::Not {
+        if self.call.asking != Asking::Beside {
             self.record.upstream_failed("asked for input");
             return Err(result::say(
                 self.call.ask.method,
-                "The server asks for input, and this client cannot be asked while it waits (it takes no event streams). Do not retry.",
+                "The server works on this as a task that needs input, and this client cannot be asked while it waits: a modern client has to declare the extension of tasks, a legacy one to take event streams. The task was called off.",
             ));
         }
         if let Some(needed) = requests.iter().find_map(|one| one.lacking.clone()) {

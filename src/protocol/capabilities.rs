@@ -31,7 +31,7 @@ impl ClientCapabilities {
     /// relays, since servers may offer more to who can do more.
     pub fn of_gateway() -> Self {
         Self(Json::from_checked(
-            r#"{"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"roots":{}}"#,
+            r#"{"sampling":{"tools":{},"context":{}},"elicitation":{"form":{},"url":{}},"roots":{},"extensions":{"io.modelcontextprotocol/ui":{"mimeTypes":["text/html;profile=mcp-app"]}}}"#,
         ))
     }
 
@@ -55,8 +55,19 @@ impl ClientCapabilities {
         }
     }
 
-    /// The part of them that a legacy server may be told: what is relayed.
-    pub fn relayed(&self) -> Json {
+    /// Whether the client says when its roots change (legacy).
+    pub fn announces_roots(&self) -> bool {
+        let roots = self
+            .0
+            .get("roots")
+            .and_then(|roots| roots.get("listChanged"));
+        roots.and_then(|flag| flag.boolean()) == Some(true)
+    }
+
+    /// The part of them that a legacy server may be told: what is relayed, and the
+    /// extensions but for tasks, whose form is the modern one. `in_session`: the client
+    /// has a session of its own, so that word of its roots can follow.
+    pub fn relayed(&self, in_session: bool) -> Json {
         let mut out = ObjectBuilder::new();
         for name in ASKING {
             let Some(declared) = self.0.get(name).filter(Json::is_object) else {
@@ -65,12 +76,14 @@ impl ClientCapabilities {
             let parts = |part: &str| match name {
                 "sampling" => matches!(part, "tools" | "context"),
                 "elicitation" => matches!(part, "form" | "url"),
-                // Changes of roots are not announced: they are read when asked for.
-                _ => false,
+                _ => in_session && part == "listChanged",
             };
             out = out.json(name, &declared.without_members(|part| !parts(part)));
         }
-        out.build()
+        let extensions = self.0.get("extensions").filter(Json::is_object);
+        let extensions = extensions.map(|all| all.without_members(|name| name == TASKS));
+        let extensions = extensions.filter(|all| all.as_str() != "{}");
+        out.maybe("extensions", extensions.as_ref()).build()
     }
 
     /// The capabilities that a server's request needs and that are not declared.
@@ -210,11 +223,16 @@ mod tests {
     #[test]
     fn a_legacy_server_is_told_what_is_relayed() {
         let told = of(
-            r#"{"roots":{"listChanged":true},"elicitation":{"form":{}},"extensions":{"a/b":{}},"x":{}}"#,
+            r#"{"roots":{"listChanged":true},"elicitation":{"form":{}},"extensions":{"a/b":{},"io.modelcontextprotocol/tasks":{}},"x":{}}"#,
         );
         assert_eq!(
-            told.relayed().as_str(),
-            r#"{"elicitation":{"form":{}},"roots":{}}"#
+            told.relayed(false).as_str(),
+            r#"{"elicitation":{"form":{}},"roots":{},"extensions":{"a/b":{}}}"#
+        );
+        assert!(told.announces_roots());
+        assert_eq!(
+            told.relayed(true).as_str(),
+            r#"{"elicitation":{"form":{}},"roots":{"listChanged":true},"extensions":{"a/b":{}}}"#
         );
     }
 }

@@ -71,6 +71,9 @@ pub enum UpstreamEvent {
     Request(ServerRequest),
     /// `notifications/elicitation/complete` (2025-11-25): its params.
     ElicitationComplete(Json),
+    /// All that it asks at the same time has been asked; told where the client is asked
+    /// by an answer, and so once.
+    AskedAll,
     /// It has closed its stream and goes on working; the stream is taken up again
     /// after that time (MCP 2025-11-25 Streamable HTTP, `retry`).
     Pausing(Duration),

@@ -123,6 +123,7 @@ impl Sanitizer {
                 let (json, findings) = self.checked(&json, rules, Ground::Event)?;
                 (UpstreamEvent::ElicitationComplete(json), findings)
             }
+            UpstreamEvent::AskedAll => (UpstreamEvent::AskedAll, Findings::none()),
             UpstreamEvent::Pausing(time) => (UpstreamEvent::Pausing(time), Findings::none()),
         };
         Ok(CleanEvent::new(event, findings))

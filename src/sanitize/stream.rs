@@ -64,6 +64,7 @@ fn body(event: &UpstreamEvent) -> Option<&Json> {
         UpstreamEvent::Progress(json) | UpstreamEvent::Log(_, json) => Some(json),
         UpstreamEvent::Request(_)
         | UpstreamEvent::ElicitationComplete(_)
+        | UpstreamEvent::AskedAll
         | UpstreamEvent::Pausing(_) => None,
     }
 }

@@ -2,10 +2,12 @@
 //! An operator's view over all tenants: `tenant` is a filter here like any
 //! other, and who may leave it out is decided above.
 
+use sqlx::PgConnection;
 use time::OffsetDateTime;
 use tokio::time::timeout;
 use uuid::Uuid;
 
+use super::audit_rare;
 use super::connect::Store;
 use super::error::StoreError;
 use crate::ids::CallId;
@@ -148,33 +150,51 @@ impl Store {
         order: Order,
         limit: u32,
     ) -> Result<Vec<CallRow>, StoreError> {
-        let bounds = Bounds::of(query);
-        let limit = i64::from(limit);
         let mut lease = self.lease().await?;
-        let connection = lease.connection();
-        let outcome = match order {
-            Order::Newest => {
-                let question = calls!("DESC", query, bounds, limit);
-                timeout(self.timeout(), question.fetch_all(connection)).await
-            }
-            Order::Oldest => {
-                let question = calls!("ASC", query, bounds, limit);
-                timeout(self.timeout(), question.fetch_all(connection)).await
-            }
-        };
+        let asked = calls(lease.connection(), query, order, i64::from(limit));
+        let outcome = timeout(self.timeout(), asked).await;
         lease.settle(outcome)
+    }
+}
+
+async fn calls(
+    connection: &mut PgConnection,
+    query: &CallQuery,
+    order: Order,
+    limit: i64,
+) -> sqlx::Result<Vec<CallRow>> {
+    let mut bounds = Bounds::of(query);
+    if bounds.is_long()
+        && let Some(few) = audit_rare::few(connection, query, &bounds).await?
+    {
+        bounds.narrow(few);
+    }
+    match order {
+        Order::Newest => {
+            calls!("DESC", query, bounds, limit)
+                .fetch_all(connection)
+                .await
+        }
+        Order::Oldest => {
+            calls!("ASC", query, bounds, limit)
+                .fetch_all(connection)
+                .await
+        }
     }
 }
 
 /// The same bounds twice: of call ids (`UUIDv7`), which the index goes by, and
 /// of times, which partitions are pruned by.
-struct Bounds {
-    low: Uuid,
-    high: Uuid,
-    since: Option<OffsetDateTime>,
+pub(super) struct Bounds {
+    pub(super) low: Uuid,
+    pub(super) high: Uuid,
+    pub(super) since: Option<OffsetDateTime>,
     until: Option<OffsetDateTime>,
     ids: Option<Vec<Uuid>>,
 }
+
+/// Calls of less time than this are looked through in their order.
+const LONG: time::Duration = time::Duration::HOUR;
 
 /// A call's id and its time are read from the clock one after the other.
 const SLACK: time::Duration = time::Duration::seconds(1);
@@ -207,6 +227,22 @@ impl Bounds {
                 .min(),
             ids,
         }
+    }
+
+    /// Whether they hold more time than is looked through call by call.
+    fn is_long(&self) -> bool {
+        match (time_of(self.low), time_of(self.high)) {
+            (Some(low), Some(high)) => high - low > LONG,
+            _ => true,
+        }
+    }
+
+    /// Only these calls, of those that were asked for.
+    fn narrow(&mut self, few: Vec<Uuid>) {
+        self.ids = Some(match self.ids.take() {
+            Some(asked) => few.into_iter().filter(|id| asked.contains(id)).collect(),
+            None => few,
+        });
     }
 }
 

@@ -3,11 +3,13 @@
 //! token.
 
 use std::collections::HashMap;
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::hearing::Ear;
@@ -21,6 +23,10 @@ use crate::protocol::{
 
 /// Questions of one request that may be open at the same time.
 const MOST: usize = 16;
+/// How long a server may take to show that it has asked all it asks at once.
+const SHOWS: Duration = Duration::from_secs(1);
+/// What it said before may be on its way on another connection for so long.
+const ON_ITS_WAY: Duration = Duration::from_millis(50);
 
 /// What a request in flight can be asked, and what it has been.
 #[derive(Debug)]
@@ -30,6 +36,10 @@ pub(super) struct Asks {
     /// How long a reply is waited for.
     limit: Duration,
     open: Mutex<HashMap<String, CancellationToken>>,
+    /// The client is asked by an answer: for all that is asked at once.
+    by_answer: bool,
+    /// Somebody finds out whether more is asked at the moment.
+    gathering: AtomicBool,
 }
 
 /// A question that waits for its reply.
@@ -59,13 +69,32 @@ impl Asks {
         capabilities: ClientCapabilities,
         patience: Arc<Patience>,
         limit: Duration,
+        by_answer: bool,
     ) -> Arc<Self> {
         Arc::new(Self {
             capabilities,
             patience,
             limit,
             open: Mutex::default(),
+            by_answer,
+            gathering: AtomicBool::new(false),
         })
+    }
+
+    /// Whether it is now to be found out if more is asked at the same time; true once
+    /// until [`Asks::gather`] is over.
+    pub(super) fn begins_to_gather(&self) -> bool {
+        self.by_answer && !self.gathering.swap(true, Ordering::Relaxed)
+    }
+
+    /// Waits until the server has asked all that it asks at once. Nothing in the legacy
+    /// protocol says so, but `pinged` does: the answer to a `ping` that was sent behind
+    /// the first question comes of a server that has gone on to something else. A server
+    /// that does not answer it has a second.
+    pub(super) async fn gather(&self, pinged: impl Future<Output = ()>) {
+        let _ = timeout(SHOWS, pinged).await;
+        sleep(ON_ITS_WAY).await;
+        self.gathering.store(false, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {

@@ -317,21 +317,30 @@ impl Connection {
             (ear, Taken::Asks(event, mut question)) => {
                 // A caller who does not keep up leaves the question unanswered.
                 let _ = ear.map(|ear| ear.try_send(event));
+                let (connection, id) = (Arc::clone(self), self.next_id());
+                let pinged = async move { drop(connection.ask(id, message::ping(id)).await) };
+                if let Some(gathering) = ear.and_then(|ear| ear.gathering(pinged)) {
+                    self.unless_over(gathering);
+                }
                 let connection = Arc::clone(self);
-                tokio::spawn(async move {
-                    let over = connection.over.clone();
-                    let settled = async {
-                        while let Some(body) = question.next().await {
-                            connection.tell(body).await;
-                        }
-                    };
-                    tokio::select! {
-                        () = settled => {}
-                        () = over.cancelled() => {}
+                self.unless_over(async move {
+                    while let Some(body) = question.next().await {
+                        connection.tell(body).await;
                     }
                 });
             }
         }
+    }
+
+    /// Runs beside everything else, until the streams are closed.
+    fn unless_over(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let over = self.over.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = work => {}
+                () = over.cancelled() => {}
+            }
+        });
     }
 }
 

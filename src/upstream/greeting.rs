@@ -60,7 +60,7 @@ fn modern(answered: Result<Outcome, UpstreamError>) -> Option<Profile> {
 /// What one child is told for all its callers. Not their roots: what a server makes
 /// of them it keeps, and another caller would have the use of it.
 fn shared_capabilities() -> Json {
-    let all = ClientCapabilities::of_gateway().relayed();
+    let all = ClientCapabilities::of_gateway().relayed(false);
     all.without_members(|name| name == "roots")
 }
 

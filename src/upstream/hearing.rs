@@ -101,7 +101,8 @@ impl Ear {
     pub(super) fn new(id: i64, request: &UpstreamRequest, line: &Line) -> Self {
         let asks = || {
             let capabilities = request.capabilities.clone();
-            Asks::new(capabilities, Arc::clone(&line.patience), request.patience)
+            let patience = Arc::clone(&line.patience);
+            Asks::new(capabilities, patience, request.patience, request.pooled)
         };
         Self {
             id,
@@ -159,6 +160,20 @@ impl Ear {
                 .then(|| UpstreamEvent::ElicitationComplete(params.clone())),
             Said::ListChanged | Said::Updated(_) | Said::TakenBack(_) | Said::Other => None,
         }
+    }
+
+    /// Finds out when the server has asked all that it asks at once, and says so; at
+    /// most once at a time. `pinged`: done when the server has answered a `ping`.
+    pub(super) fn gathering<F: Future<Output = ()>>(
+        &self,
+        pinged: F,
+    ) -> Option<impl Future<Output = ()> + use<F>> {
+        let asks = self.asks.clone().filter(|asks| asks.begins_to_gather())?;
+        let ear = self.clone();
+        Some(async move {
+            asks.gather(pinged).await;
+            ear.send(UpstreamEvent::AskedAll).await;
+        })
     }
 
     /// Hands an event on and waits until there is room; a receiver that is gone is

@@ -58,7 +58,7 @@ pub(super) struct Http {
     gate: Gate,
     pub(super) profile: ArcSwapOption<Profile>,
     probing: Mutex<Option<Failure>>,
-    ids: AtomicI64,
+    pub(super) ids: Arc<AtomicI64>,
 }
 
 /// A probe that failed, for those who waited for it.
@@ -115,7 +115,7 @@ impl HttpUpstream {
             gate: Gate::new(config.concurrent),
             profile: ArcSwapOption::empty(),
             probing: Mutex::new(None),
-            ids: AtomicI64::new(1),
+            ids: Arc::new(AtomicI64::new(1)),
         };
         Ok(Self {
             http: Arc::new(http),
@@ -196,6 +196,14 @@ impl Upstream for HttpUpstream {
                 }
             }
             Ok(())
+        })
+    }
+
+    fn roots_changed(&self, caller: CallerKey) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            for session in self.http.sessions.of(caller).await {
+                session.face().roots_changed().await;
+            }
         })
     }
 

@@ -145,6 +145,16 @@ pub(super) fn initialized() -> Bytes {
     Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
 }
 
+/// `notifications/roots/list_changed`
+pub(super) fn roots_changed() -> Bytes {
+    Bytes::from_static(br#"{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}"#)
+}
+
+/// `ping`
+pub(super) fn ping(id: i64) -> Bytes {
+    request(id, "ping", &Json::empty_object())
+}
+
 /// `logging/setLevel`
 pub(super) fn set_level(id: i64, level: &str) -> Bytes {
     request(

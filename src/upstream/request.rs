@@ -99,6 +99,11 @@ impl UpstreamRequest {
 }
 
 impl UpstreamRequest {
+    /// What a legacy server is told that the client can do.
+    pub(super) fn declared(&self) -> Json {
+        self.capabilities.relayed(!self.pooled)
+    }
+
     /// Whether the client can be asked for anything while this is under way.
     pub(super) fn may_be_asked(&self) -> bool {
         self.caller != CallerKey::GATEWAY && self.capabilities.may_be_asked()

@@ -2,11 +2,10 @@
 //! closed (MCP 2025-11-25 transports, Session Management).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::http::header::{ACCEPT, CONTENT_TYPE};
 use ::http::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use tokio::runtime::Handle;
@@ -17,26 +16,19 @@ use tokio_util::task::TaskTracker;
 use super::asking::{self, Taken};
 use super::hearing::{Ear, Heard, hear};
 use super::http::Http;
-use super::link::{
-    Answer, LAST_EVENT_ID, Link, PROTOCOL_VERSION, Reading, SESSION_ID, add, base_headers,
-};
+use super::link::{Answer, Link, PROTOCOL_VERSION, Reading, SESSION_ID, add, base_headers};
 use super::profile::{self, Profile};
 use super::{CallerKey, Credential, UpstreamError, UpstreamRequest, message};
 use crate::protocol::{ClientCapabilities, Json, LogLevel, Request, Version};
 
 /// How long a message that waits for no result may take.
 const ERRAND: Duration = Duration::from_secs(5);
-/// How long to wait before a broken stream is taken up again, unless the server
-/// said how long.
-const RESUME: Duration = Duration::from_millis(200);
-/// So often a stream is taken up again that gives nothing new.
-const FRUITLESS: u32 = 5;
 /// Longest session id that is kept.
 const LONGEST_ID: usize = 1024;
 
 /// What a session's requests, streams and errands need of it.
 pub(super) struct Face {
-    link: Arc<Link>,
+    pub(super) link: Arc<Link>,
     id: Option<String>,
     version: Version,
     credential: Option<Credential>,
@@ -44,6 +36,7 @@ pub(super) struct Face {
     ears: Mutex<HashMap<i64, Ear>>,
     /// The server does not know the session any more.
     lost: AtomicBool,
+    ids: Arc<AtomicI64>,
     pub(super) stop: CancellationToken,
     /// Its own stream stands, or is not to be had.
     pub(super) stood: CancellationToken,
@@ -102,27 +95,48 @@ impl Face {
             (ear, Taken::Asks(event, mut question)) => {
                 if let Some(ear) = ear {
                     ear.send(event).await;
+                    let face = Arc::clone(self);
+                    if let Some(gathering) = ear.gathering(async move { face.ping().await }) {
+                        self.unless_stopped(gathering);
+                    }
                 }
                 let face = Arc::clone(self);
-                self.tasks.spawn(async move {
-                    let stop = face.stop.clone();
-                    let settled = async {
-                        while let Some(body) = question.next().await {
-                            face.say(body).await;
-                        }
-                    };
-                    tokio::select! {
-                        () = settled => {}
-                        () = stop.cancelled() => {}
+                self.unless_stopped(async move {
+                    while let Some(body) = question.next().await {
+                        face.say(body).await;
                     }
                 });
             }
         }
     }
 
+    /// Runs beside everything else, until the session is over.
+    fn unless_stopped(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = work => {}
+                () = stop.cancelled() => {}
+            }
+        });
+    }
+
+    /// Waits until the server has answered a `ping`, in whatever way.
+    async fn ping(&self) {
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        if let Err(fault) = self.tell(message::ping(id)).await {
+            tracing::debug!(error = %fault, "a server did not answer a ping");
+        }
+    }
+
+    /// Tells the server that the client's roots are others now.
+    pub(super) async fn roots_changed(&self) {
+        self.say(message::roots_changed()).await;
+    }
+
     async fn say(&self, body: Bytes) {
         if let Err(fault) = self.tell(body).await {
-            tracing::debug!(error = %fault, "a server's request could not be answered");
+            tracing::debug!(error = %fault, "a server could not be told what it waits for");
         }
     }
 
@@ -180,6 +194,7 @@ impl Session {
                 credential: credential.cloned(),
                 ears: Mutex::default(),
                 lost: AtomicBool::new(false),
+                ids: Arc::clone(&http.ids),
                 stop: http.stop.child_token(),
                 stood: CancellationToken::new(),
                 tasks: http.tasks.clone(),
@@ -222,8 +237,8 @@ pub(super) async fn open(
     let credential = request.credential.as_ref();
     let headers = base_headers(credential);
     let declared = match request.caller {
-        CallerKey::GATEWAY => ClientCapabilities::of_gateway().relayed(),
-        _ => request.capabilities.relayed(),
+        CallerKey::GATEWAY => ClientCapabilities::of_gateway().relayed(false),
+        _ => request.declared(),
     };
     let body = message::initialize(number, &declared);
     let answer = http.link.post(headers, body).await?;
@@ -274,76 +289,6 @@ async fn initialised(
         }
     }
     Err(UpstreamError::Broken)
-}
-
-/// Takes up a stream that ended before its response (MCP 2025-11-25 transports,
-/// Resumability), as often as it gives new event ids, and a few times without.
-#[derive(Debug, Default)]
-pub(super) struct Resumption {
-    last_id: Option<String>,
-    retry: Option<Duration>,
-    fruitless: u32,
-}
-
-impl Resumption {
-    /// Notes where `reading` has ended, and how long the server wants to be left
-    /// alone now, where it said so.
-    pub(super) fn note(&mut self, reading: &Reading) -> Result<Option<Duration>, UpstreamError> {
-        let parser = reading.parser().ok_or(UpstreamError::Broken)?;
-        if parser.ids_seen() > 0 {
-            self.last_id = parser.last_id().map(str::to_owned);
-            self.fruitless = 0;
-        } else {
-            self.fruitless += 1;
-        }
-        self.retry = parser.retry().or(self.retry);
-        if self.fruitless > FRUITLESS {
-            return Err(UpstreamError::Broken);
-        }
-        let fits = self.last_id.as_deref().is_some_and(fits_a_header);
-        fits.then_some(parser.retry()).ok_or(UpstreamError::Broken)
-    }
-
-    /// The stream, from behind the last event on.
-    pub(super) async fn resume(&mut self, face: &Face) -> Result<Reading, UpstreamError> {
-        loop {
-            tokio::time::sleep(self.retry.unwrap_or(RESUME)).await;
-            match open_stream(face, self.last_id.as_deref()).await {
-                Ok(Ok(reading)) => return Ok(reading),
-                Ok(Err(500..)) | Err(_) if self.fruitless < FRUITLESS => self.fruitless += 1,
-                Ok(Err(_)) | Err(_) => return Err(UpstreamError::Broken),
-            }
-        }
-    }
-}
-
-fn fits_a_header(text: &str) -> bool {
-    HeaderValue::try_from(text).is_ok()
-}
-
-/// Opens a session's stream by GET, after `last_id` where there is one. The inner
-/// error is the status of a server that does not give it.
-pub(super) async fn open_stream(
-    face: &Face,
-    last_id: Option<&str>,
-) -> Result<Result<Reading, u16>, UpstreamError> {
-    let mut headers = face.headers();
-    headers.remove(CONTENT_TYPE);
-    headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
-    if let Some(id) = last_id {
-        add(&mut headers, LAST_EVENT_ID, id);
-    }
-    let answer = face.link.get(headers).await?;
-    let streams = answer.media_type().as_deref() == Some("text/event-stream");
-    if answer.status == 200 && streams {
-        return Ok(Ok(Reading::stream(answer, face.link.max_answer)));
-    }
-    // 200 with something else is as good as "not offered".
-    Ok(Err(if answer.status == 200 {
-        405
-    } else {
-        answer.status
-    }))
 }
 
 /// A request that is under way. If it is dropped before it has landed, the server

@@ -40,8 +40,8 @@ impl SessionKey {
         };
         let credential = request.credential.as_ref();
         let proof = credential.map(|credential| hashed(credential.value.expose()));
-        let able = request.capabilities.may_be_asked();
-        let able = able.then(|| hashed(request.capabilities.relayed().as_str()));
+        let declared = request.declared();
+        let able = (declared.as_str() != "{}").then(|| hashed(declared.as_str()));
         Self(
             request.caller,
             proof.unwrap_or_default(),
@@ -128,6 +128,21 @@ impl Sessions {
         let session = open.await?;
         *place = Some(Arc::clone(&session));
         Ok(Lease::of(session))
+    }
+
+    /// The sessions that belong to a caller alone and are open now.
+    pub(super) async fn of(&self, caller: CallerKey) -> Vec<Arc<Session>> {
+        let mut slots = Vec::new();
+        for shard in &self.shards {
+            let shard = lock(shard);
+            let own = shard.iter().filter(|(key, _)| key.0 == caller);
+            slots.extend(own.map(|(_, slot)| Arc::clone(slot)));
+        }
+        let mut open = Vec::with_capacity(slots.len());
+        for slot in slots {
+            open.extend(slot.session.lock().await.clone());
+        }
+        open
     }
 
     /// Keeps a session that is open already.

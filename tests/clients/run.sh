@@ -3,7 +3,7 @@
 #
 #   BEARER=token run.sh ts-sdk-v1|ts-client-v2|python|inspector URL
 #
-# ts-everything and python-everything use all that tests of the protocol offer.
+# ts-v1-everything, ts-v2-everything and python-everything use all that tests of the protocol offer.
 # MODE: auto, legacy, or a revision (ts-client-v2, python); auto, legacy or
 # modern (inspector). TOOL, TOOL_ARGS, EXPECT: what is called, and what has to
 # be in its answer. Prints `PASS …` or `FAIL …` and exits 0 or 1.
@@ -37,11 +37,12 @@ case $recipe in
 ts-sdk-v1) said=$(SDK=v1 "$node" "$here/typescript.mjs" 2>&1) ;;
 ts-client-v2) said=$(SDK=v2 "$node" "$here/typescript.mjs" 2>&1) ;;
 python) said=$("$installed/py/bin/python" "$here/python_sdk.py" 2>&1) ;;
-ts-everything) said=$("$node" "$here/typescript_everything.mjs" 2>&1) ;;
-python-everything) said=$("$installed/py/bin/python" "$here/python_everything.py" 2>&1) ;;
+ts-v1-everything) said=$(SDK=v1 "$node" "$here/typescript_everything.mjs" 2>&1) ;;
+ts-v2-everything) said=$(SDK=v2 "$node" "$here/typescript_everything.mjs" 2>&1) ;;
+python-everything) said=$("$installed/py/bin/python" -W ignore "$here/python_everything.py" 2>&1) ;;
 inspector) said=$(inspector 2>&1) ;;
 *) said="no such client"; false ;;
 esac
 result=$?
-said=$(printf %s "$said" | tr '\n' ' ' | cut -c1-600)
+said=$(printf %s "$said" | tr '\n' ' ' | cut -c1-1500)
 if [ $result = 0 ]; then echo "PASS $recipe${MODE:+/$MODE}: $said"; else echo "FAIL $recipe${MODE:+/$MODE}: $said"; exit 1; fi

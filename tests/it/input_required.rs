@@ -258,3 +258,38 @@ async fn a_call_that_waits_too_long_is_given_up() {
     .await;
     assert_eq!(late.code(), -32602, "{late:?}");
 }
+
+#[tokio::test]
+async fn what_a_legacy_server_asks_at_once_is_asked_in_one_answer() {
+    let server = Talking::start(Era::Legacy, &["three"], |mut talk| async move {
+        let mut asked = Vec::new();
+        for (tool, method) in ASKS {
+            asked.push(talk.ask_only(method, asking::question(tool)).await);
+        }
+        for id in asked {
+            talk.reply(&id).await;
+        }
+        let told = talk.ask("roots/list", json!({})).await;
+        talk.text(&told["result"].to_string()).await;
+    });
+    let gateway = over(&server, "").await;
+    let mut alice = gateway.user("alice@acme").able(Era::Modern, able()).await;
+    let first = call(&mut alice, "three", json!({})).await;
+    let requests = first.result()["inputRequests"].as_object().unwrap();
+    assert_eq!(requests.len(), 3, "{first:?}");
+    let mut responses = json!({});
+    for (key, request) in requests {
+        let asked = |(_, method): &(&str, &str)| request["method"] == *method;
+        let (tool, _) = ASKS.into_iter().find(asked).unwrap();
+        responses[key] = asking::answer(tool);
+    }
+    let state = &first.result()["requestState"];
+    let retry = json!({"inputResponses": responses, "requestState": state});
+    // What it asks later comes in the next round.
+    let second = call(&mut alice, "three", retry).await;
+    assert_eq!(question(&second).1["method"], "roots/list");
+    let last = call(&mut alice, "three", input(&second, "roots")).await;
+    assert!(last.text().contains("file:///srv"), "{last:?}");
+    assert_eq!(server.seen_of("ping").len(), 2);
+    assert!(server.faults().is_empty(), "{:?}", server.faults());
+}

@@ -1,6 +1,8 @@
 //! Many upstreams as one server: merged lists in order and in pages, faults that
 //! stay with their upstream, collisions, tenants.
 
+use super::support::scripted::{Scripted, listing, plain, text};
+use super::support::tool_server::{ToolServer, tool};
 use super::support::{Era, Helper, Setup, Value, both, eventually, json};
 
 async fn everything(era: &str) -> Helper {
@@ -140,4 +142,79 @@ async fn rules_that_change_reach_lists_and_reads_at_once() {
     })
     .await;
     assert_eq!(alice.request("resources/read", read).await.code(), -32602);
+}
+
+#[tokio::test]
+async fn a_list_waits_for_upstreams_that_have_never_been_read_and_not_for_ever() {
+    // Connections are accepted, and answered a second later.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let never = format!("http://{}/mcp", silent.local_addr().unwrap());
+    let serving = tokio::task::spawn_blocking(move || {
+        std::thread::sleep(std::time::Duration::from_secs(2));
+        Scripted::on(listener, Era::Modern, |asked| match asked.method() {
+            "tools/list" => listing(&[&plain("late")]),
+            _ => text("done"),
+        })
+    });
+    let setup = Setup::new().upstream("late", Helper::at(&url).config());
+    let setup = setup.upstream("silent", Helper::at(&never).config());
+    let gateway = setup.start().await;
+    let begun = std::time::Instant::now();
+    let mut alice = gateway.user("alice@acme").modern();
+    assert_eq!(alice.names().await, ["late"]);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8));
+    drop(serving.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_list_of_which_no_upstream_can_be_reached_is_an_error() {
+    let mut setup = Setup::new();
+    for id in ["one", "two"] {
+        setup = setup.upstream(id, Helper::nowhere().config());
+    }
+    let gateway = setup.start().await;
+    for era in both() {
+        let mut alice = gateway.user("alice@acme").connect(era).await;
+        for method in ["tools/list", "resources/list", "prompts/list"] {
+            let list = eventually("the upstreams have been tried", async || {
+                let list = alice.request(method, json!({})).await;
+                list.message().get("error").is_some().then_some(list)
+            })
+            .await;
+            assert_eq!((list.status.as_u16(), list.code()), (200, -32603));
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_go_on_where_they_were_while_the_list_changes() {
+    let named = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| tool(name, &json!({"type": "object"})))
+            .collect()
+    };
+    let server = ToolServer::start(named(&["a", "b", "c", "d", "e"]), 1000).await;
+    let setup = Setup::new().upstream("up", server.config());
+    let gateway = setup.yaml("server: { page_size: 2 }").start().await;
+    for era in both() {
+        server.set_tools(named(&["a", "b", "c", "d", "e"]));
+        let mut alice = gateway.user("alice@acme").connect(era).await;
+        eventually("all five are there", async || {
+            (alice.names().await == ["a", "b", "c", "d", "e"]).then_some(())
+        })
+        .await;
+        let first = alice.request("tools/list", json!({})).await;
+        assert_eq!(keys(first.result(), "tools", "name"), ["a", "b"]);
+        let cursor = json!({"cursor": first.result()["nextCursor"]});
+        server.set_tools(named(&["b", "bb", "d", "e", "f"]));
+        eventually("the list is another", async || {
+            alice.names().await.contains(&"bb".to_owned()).then_some(())
+        })
+        .await;
+        let next = alice.request("tools/list", cursor).await;
+        assert_eq!(keys(next.result(), "tools", "name"), ["bb", "d"]);
+    }
 }

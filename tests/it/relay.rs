@@ -2,7 +2,7 @@
 //! whichever era the upstream speaks and whichever replica takes the reply.
 
 use super::support::asking::{self, ASKS, able};
-use super::support::session::Session;
+use super::support::session::{LEGACY_VERSIONS, Session};
 use super::support::sse::Events;
 use super::support::talking::Talking;
 use super::support::wire::Checker;
@@ -210,6 +210,49 @@ async fn an_upstream_hears_what_its_client_can_do_and_each_client_has_its_own_se
     assert!(declared.contains(&json!({})), "{declared:?}");
 }
 
+const CHANGED: &str = "notifications/roots/list_changed";
+
+#[tokio::test]
+async fn upstreams_hear_of_changed_roots_through_any_replica() {
+    let server = asking::server(Era::Legacy);
+    let gateway = over(&server).await;
+    let replica = gateway.replica().await;
+    let capabilities = json!({"roots": {"listChanged": true}});
+    let alice = gateway.user("alice@acme");
+    let mut legacy = alice.able(Era::Legacy, capabilities.clone()).await;
+    let (id, mut events, request) = asked(&mut legacy, "roots").await;
+    legacy
+        .reply(&request["id"], json!({"result": asking::answer("roots")}))
+        .await;
+    finished(&mut events, &id).await;
+    // A client that has no session of its own has nothing to follow up.
+    let mut modern = alice.able(Era::Modern, capabilities.clone()).await;
+    modern.call("roots", json!({})).await;
+    let told = || server.seen_of(CHANGED);
+    let declared = |asked: &super::support::scripted::Asked| {
+        asked.message["params"]["capabilities"]["roots"] == capabilities["roots"]
+    };
+    let opened = server.seen_of("initialize");
+    assert_eq!(opened.iter().filter(|asked| declared(asked)).count(), 1);
+    legacy.notify(CHANGED, json!({})).await;
+    eventually("the upstream is told", async || {
+        (told().len() == 1).then_some(())
+    })
+    .await;
+    let elsewhere = legacy.used_by(alice.clone().through(&replica));
+    elsewhere.notify(CHANGED, json!({})).await;
+    eventually("by the other replica too", async || {
+        (told().len() == 2).then_some(())
+    })
+    .await;
+    // Who did not say that it would is not passed on.
+    let mut silent = alice.able(Era::Legacy, json!({"roots": {}})).await;
+    silent.notify(CHANGED, json!({})).await;
+    silent.names().await;
+    assert_eq!(told().len(), 2);
+    assert!(server.faults().is_empty(), "{:?}", server.faults());
+}
+
 #[tokio::test]
 async fn a_call_that_is_cancelled_while_it_asks_stops_the_upstream() {
     let server = Talking::start(Era::Legacy, &["asks"], |mut talk| async move {
@@ -227,4 +270,55 @@ async fn a_call_that_is_cancelled_while_it_asks_stops_the_upstream() {
         (!server.seen_of("notifications/cancelled").is_empty()).then_some(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn what_goes_to_an_upstream_fits_its_own_revision() {
+    for version in LEGACY_VERSIONS {
+        let server = Talking::speaking(version, &["sample", "roots"], |mut talk| async move {
+            let tool = talk.tool();
+            let (_, method) = ASKS.into_iter().find(|(name, _)| *name == tool).unwrap();
+            let told = talk.ask(method, asking::question(&tool)).await;
+            talk.text(&told["result"].to_string()).await;
+        });
+        let gateway = over(&server).await;
+        let caller = gateway.user("alice@acme");
+        let mut legacy = caller.able(Era::Legacy, able()).await;
+        let mut modern = caller.able(Era::Modern, able()).await;
+        for tool in ["sample", "roots"] {
+            let (id, mut events, question) = asked(&mut legacy, tool).await;
+            let outcome = json!({"result": asking::answer(tool)});
+            legacy.reply(&question["id"], outcome).await;
+            let last = finished(&mut events, &id).await;
+            assert!(!text(&last).is_empty(), "{version} {tool}");
+            let first = modern.call(tool, json!({})).await;
+            assert_eq!(first.result()["resultType"], "input_required", "{version}");
+        }
+        assert!(
+            server.faults().is_empty(),
+            "{version}: {:?}",
+            server.faults()
+        );
+    }
+}
+
+#[tokio::test]
+async fn extensions_that_a_client_declares_reach_a_legacy_server_but_for_tasks() {
+    let server = asking::server(Era::Legacy);
+    let gateway = over(&server).await;
+    let ui = json!({"mimeTypes": ["text/html;profile=mcp-app"]});
+    let declared = json!({"roots": {}, "extensions": {
+        "io.modelcontextprotocol/ui": ui, "io.modelcontextprotocol/tasks": {},
+    }});
+    for era in both() {
+        let alice = gateway.user(&format!("alice{era:?}@acme"));
+        let mut alice = alice.able(era, declared.clone()).await;
+        match era {
+            Era::Legacy => drop(asked(&mut alice, "roots").await),
+            Era::Modern => drop(alice.call("roots", json!({})).await),
+        }
+        let opened = server.seen_of("initialize").pop().unwrap();
+        let told = &opened.message["params"]["capabilities"]["extensions"];
+        assert_eq!(*told, json!({"io.modelcontextprotocol/ui": ui}), "{era:?}");
+    }
 }

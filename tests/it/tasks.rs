@@ -169,6 +169,81 @@ async fn a_legacy_client_has_tasks_seen_through_in_its_place() {
 }
 
 #[tokio::test]
+async fn changes_of_tasks_are_told_to_whom_they_concern() {
+    let gateway = gateway().await;
+    let mut alice = of(&gateway, "alice@acme").await;
+    let id = made(&mut alice, "confirm_delete", json!({})).await;
+    let wanted = json!({"notifications": {"taskIds": [id, "unknown"]}});
+    let mut plain = gateway.user("alice@acme").modern();
+    let answer = plain.request("subscriptions/listen", wanted.clone()).await;
+    assert_eq!((answer.status.as_u16(), answer.code()), (400, -32021));
+    let mut mallory = of(&gateway, "mallory@acme").await;
+    let mut other = mallory.stream("subscriptions/listen", wanted.clone()).await;
+    let first = other.message().await.unwrap();
+    assert_eq!(first["params"]["notifications"], json!({}), "{first}");
+
+    let listen = alice.prepare("subscriptions/listen", wanted);
+    let mut events = listen.stream().await;
+    let first = events.message().await.unwrap();
+    assert_eq!(first["params"]["notifications"], json!({"taskIds": [id]}));
+    let becomes = async |events: &mut super::support::sse::Events, status: &str| loop {
+        let told = events.notification("notifications/tasks").await;
+        let checker = super::support::wire::Checker::of("2026-07-28");
+        assert_eq!(checker.server("subscriptions/listen", &told), Ok(()));
+        let params = told["params"].clone();
+        assert_eq!(params["taskId"], json!(id), "{params}");
+        let subscription = &params["_meta"]["io.modelcontextprotocol/subscriptionId"];
+        assert_eq!(*subscription, listen.id(), "{params}");
+        if params["status"] == status {
+            return params;
+        }
+    };
+    let asks = becomes(&mut events, "input_required").await;
+    assert_eq!(
+        asks["inputRequests"]["confirm"]["method"],
+        "elicitation/create"
+    );
+    let responses = json!({"confirm": {"action": "accept", "content": {"confirm": true}}});
+    let params = json!({"taskId": id, "inputResponses": responses});
+    alice.request("tasks/update", params).await;
+    let done = becomes(&mut events, "completed").await;
+    assert_eq!(done["result"]["content"][0]["text"], "Deleted.");
+    // Its end was on record before it was told.
+    let ends = gateway.audit(&["--tool", "tasks/get confirm_delete"]);
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    while let Some(event) = other.within(Duration::from_millis(500)).await {
+        assert_eq!(event.data, "", "nothing but keep-alive: {event:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_was_made_unasked_is_seen_to_its_end() {
+    let server = Talking::start(Era::Modern, &["eager"], |talk| async move {
+        let mut task = json!({
+            "taskId": "own", "status": "working", "ttlMs": 60_000, "pollIntervalMs": 50,
+            "createdAt": "2026-11-30T00:00:00Z", "lastUpdatedAt": "2026-11-30T00:00:00Z",
+        });
+        if talk.asked.method() == "tools/call" {
+            task["resultType"] = json!("task");
+        } else {
+            task["status"] = json!("completed");
+            task["result"] = json!({
+                "resultType": "complete", "content": [{"type": "text", "text": "done"}],
+            });
+        }
+        talk.result(task).await;
+    });
+    let setup = Setup::new().upstream("up", server.config());
+    let gateway = setup.start().await;
+    for era in super::support::both() {
+        let mut alice = gateway.user("alice@acme").connect(era).await;
+        let answer = alice.call("eager", json!({})).await;
+        assert_eq!(answer.text(), "done", "{era:?}: {answer:?}");
+    }
+    assert!(server.faults().is_empty(), "{:?}", server.faults());
+}
+
+#[tokio::test]
 async fn a_task_that_takes_longer_than_its_call_may_is_called_off() {
     let server = Talking::start(Era::Modern, &["long"], |talk| async move {
         let declared = &talk.param("_meta")["io.modelcontextprotocol/clientCapabilities"];

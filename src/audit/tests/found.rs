@@ -188,3 +188,42 @@ async fn following_shows_each_call_once_when_it_has_ended() {
     assert_eq!((shown[0].outcome.as_str(), shown.len()), ("unknown", 1));
     assert!(tail.next(&store, later).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn calls_that_never_ended_are_found_as_unknown_and_filters_add_up() {
+    let store = database().await.store;
+    let (auditor, _) = auditor(&store);
+    call(&auditor, &facts(), ended(Outcome::Ok)).await;
+    let cut = facts();
+    let _cut = auditor.start(&cut, Durability::Strict).await.unwrap();
+    let late = Finish {
+        findings: "github_token 1 at /content/0/text".to_owned(),
+        ..ended(Outcome::Timeout)
+    };
+    let both = facts();
+    call(&auditor, &both, late).await;
+    call(&auditor, &facts(), ended(Outcome::Timeout)).await;
+    let found = async |outcome: &str, finding: Option<&str>, call_id: Option<CallId>| {
+        let filter = Filter {
+            outcome: Some(outcome.to_owned()),
+            finding: finding.map(str::to_owned),
+            call_id,
+            ..Filter::default()
+        };
+        let page = search(&store, &filter, None, 10).await.unwrap();
+        let ids = page.entries.iter().map(|entry| entry.call_id);
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(found("unknown", None, None).await, [cut.call_id]);
+    assert_eq!(
+        found("timeout", Some("github_token"), None).await,
+        [both.call_id]
+    );
+    assert_eq!(
+        found("timeout", None, Some(both.call_id)).await,
+        [both.call_id]
+    );
+    assert!(found("ok", Some("github_token"), None).await.is_empty());
+    assert!(found("timeout", None, Some(cut.call_id)).await.is_empty());
+    assert!(found("no such outcome", None, None).await.is_empty());
+}

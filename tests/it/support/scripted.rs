@@ -107,7 +107,8 @@ impl Scripted {
         Self::on(listener, era, script)
     }
 
-    fn on(
+    /// The same on a listener that is there already.
+    pub(crate) fn on(
         listener: TcpListener,
         era: Era,
         script: impl Fn(&Asked) -> Say + Send + Sync + 'static,

@@ -69,6 +69,23 @@ impl Talking {
             Era::Legacy => "2025-11-25",
             Era::Modern => "2026-07-28",
         };
+        Self::speaking(version, tools, script)
+    }
+
+    /// A server of this revision.
+    pub(crate) fn speaking<F>(
+        version: &str,
+        tools: &[&str],
+        script: impl Fn(Talk) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let era = if version == "2026-07-28" {
+            Era::Modern
+        } else {
+            Era::Legacy
+        };
         let tool = |name: &&str| json!({"name": name, "description": "Does something.", "inputSchema": {"type": "object"}});
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
