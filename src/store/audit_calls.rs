@@ -2,7 +2,6 @@
 //! An operator's view over all tenants: `tenant` is a filter here like any
 //! other, and who may leave it out is decided above.
 
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -10,6 +9,7 @@ use uuid::Uuid;
 use super::audit_rare;
 use super::connect::Store;
 use super::error::StoreError;
+use super::session::{Lent, Session};
 use crate::ids::CallId;
 
 /// What calls are looked for. What is absent does not matter.
@@ -158,7 +158,7 @@ impl Store {
 }
 
 async fn calls(
-    connection: &mut PgConnection,
+    connection: &mut Session<Lent>,
     query: &CallQuery,
     order: Order,
     limit: i64,

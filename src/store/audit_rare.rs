@@ -4,10 +4,10 @@
 
 use std::collections::HashSet;
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::audit_calls::{Bounds, CallQuery};
+use super::session::{Lent, Session};
 
 /// With more than these the calls are looked through in their order, which comes to
 /// the first page soon.
@@ -19,7 +19,7 @@ const UNKNOWN: &str = "unknown";
 /// The calls among which all lie that a query for an outcome or a finding can mean;
 /// `None` where it asks for neither, or where they are many.
 pub(super) async fn few(
-    connection: &mut PgConnection,
+    connection: &mut Session<Lent>,
     query: &CallQuery,
     bounds: &Bounds,
 ) -> sqlx::Result<Option<Vec<Uuid>>> {
@@ -42,7 +42,7 @@ pub(super) async fn few(
 
 /// Calls with an event of the outcome. What a correction replaced is among them.
 async fn ended(
-    connection: &mut PgConnection,
+    connection: &mut Session<Lent>,
     outcome: &str,
     bounds: &Bounds,
 ) -> sqlx::Result<Option<Vec<Uuid>>> {
@@ -86,7 +86,7 @@ async fn ended(
 }
 
 async fn found(
-    connection: &mut PgConnection,
+    connection: &mut Session<Lent>,
     finding: &str,
     bounds: &Bounds,
 ) -> sqlx::Result<Option<Vec<Uuid>>> {
