@@ -89,7 +89,7 @@ async fn a_limit_is_exact_to_one_percent_over_three_replicas() {
     until_shared(&fleet).await;
     // A burst, asked for by many at once.
     let load = Load::start(users(&fleet, 12), "slow", Duration::ZERO).await;
-    load.until_more(400).await;
+    load.until(400).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let sum = load.stop().await;
     assert_eq!(sum.failed, Vec::<String>::new());

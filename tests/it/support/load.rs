@@ -83,7 +83,11 @@ impl Load {
 
     /// Waits until so many more calls have passed.
     pub(crate) async fn until_more(&self, count: usize) {
-        let goal = self.passed() + count;
+        self.until(self.passed() + count).await;
+    }
+
+    /// Waits until so many calls have passed in all.
+    pub(crate) async fn until(&self, goal: usize) {
         eventually("calls pass", async || (self.passed() >= goal).then_some(())).await;
     }
 
