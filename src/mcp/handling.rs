@@ -89,6 +89,17 @@ impl Handling {
         Arc::new(handling)
     }
 
+    /// A look of the gateway's own, in a client's place: no span and no measure, since
+    /// nobody asked.
+    pub(super) fn unseen(method: &'static str) -> Arc<Self> {
+        Arc::new(Self {
+            method,
+            span: Span::default(),
+            begun: Instant::now(),
+            measured: AtomicBool::new(true),
+        })
+    }
+
     fn describe(&self, inbound: &Inbound, id: Option<&RequestId>) {
         if !self.span.records() {
             return;

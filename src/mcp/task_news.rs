@@ -114,9 +114,8 @@ impl Look {
         let attempt = modern::attempt(&self.inbound, &self.meta, bytes);
         let caller = modern::caller(attempt, &self.meta);
         let manner = modern::manner(Method::GetTask);
-        let (mut inbound, meta) = (self.inbound.again(), self.meta.clone());
-        let id = Some(&request.id);
-        let handling = Handling::begin(&mut inbound, &request.method, id, &meta);
+        let (inbound, meta) = (self.inbound.again(), self.meta.clone());
+        let handling = Handling::unseen("tasks/get");
         let started = call::start(
             &self.server,
             inbound,

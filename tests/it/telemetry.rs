@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 
 use super::support::asking::{self, able};
-use super::support::collector::{Collector, SeenSpan, attributes};
+use super::support::collector::{Collector, SeenSpan, attributes, hex};
 use super::support::process::free_port;
 use super::support::scripted::{Asked, Say, Scripted, listing, plain, text};
 use super::support::upstream::stdio_example;
@@ -588,11 +588,7 @@ async fn metrics_have_the_names_units_and_buckets_of_the_conventions() {
     );
     assert_eq!(ok.count, 1);
     let example = &ok.exemplars[0];
-    let trace: String = example
-        .trace_id
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let trace = hex(&example.trace_id);
     assert_eq!(trace, CLIENTS_TRACE);
     assert_eq!(example.span_id.len(), 8);
     let refused = [

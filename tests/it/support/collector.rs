@@ -258,8 +258,13 @@ fn seen(span: Span, resource: &Attributes) -> SeenSpan {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// Lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |byte: u8| char::from_digit(u32::from(byte), 16).unwrap();
+    bytes
+        .iter()
+        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)])
+        .collect()
 }
 
 fn of_resource_attributes(resource: Option<&Resource>) -> Attributes {

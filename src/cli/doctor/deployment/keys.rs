@@ -75,7 +75,7 @@ fn permissions(file: &Path, report: &mut Report) {
         return;
     };
     let mode = metadata.mode() & 0o777;
-    if mode & 0o007 == 0 && mode & 0o020 == 0 {
+    if mode & 0o027 == 0 {
         return report.ok(
             STEP,
             format!("the file is closed to others (mode {mode:o})"),
