@@ -8,6 +8,7 @@ mod batch;
 mod call;
 mod capabilities;
 mod cursor;
+mod declared;
 mod era;
 mod handling;
 mod inflight;

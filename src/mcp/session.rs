@@ -20,6 +20,8 @@ use crate::protocol::{ClientCapabilities, Json, LogLevel, Version};
 use crate::seal::Sealer;
 use crate::store::{Store, StoreError};
 
+use super::declared;
+
 /// How long a session's row is believed without asking again. Changes are
 /// announced between replicas; this bounds a lost announcement.
 const BELIEVED: Duration = Duration::from_mins(1);
@@ -156,7 +158,7 @@ impl Sessions {
             id: new_session_id(&*self.clock),
             version: version.as_str().to_owned(),
             expires: (self.clock.now() + self.lifetime).unix_timestamp(),
-            capabilities: capabilities.map_or(0, capability_row),
+            capabilities: capabilities.map_or(0, declared::row),
             client: client.map(|client| client.chars().take(CLIENT_KEPT).collect()),
         };
         self.remember(facts.id, State::default());
@@ -192,7 +194,7 @@ impl Sessions {
             expires,
             client: facts.client,
             log_level,
-            capabilities: ClientCapabilities::new(capabilities_of(facts.capabilities)),
+            capabilities: ClientCapabilities::new(declared::of_row(facts.capabilities)),
             subscriptions: state.subscriptions,
         })
     }
@@ -336,92 +338,4 @@ async fn read(store: Store, tenant: TenantId, id: SessionId) -> Result<State, St
         log_level,
         subscriptions: Arc::new(subscriptions.into_iter().collect()),
     })
-}
-
-/// What can be declared, each with its bit: the order is part of every session id.
-const CAPABILITIES: [&[&str]; 11] = [
-    &["roots"],
-    &["sampling"],
-    &["elicitation"],
-    &["tasks"],
-    &["experimental"],
-    &["roots", "listChanged"],
-    &["sampling", "tools"],
-    &["sampling", "context"],
-    &["elicitation", "form"],
-    &["elicitation", "url"],
-    &["extensions", "io.modelcontextprotocol/ui"],
-];
-
-/// The declared capabilities as bits.
-fn capability_row(capabilities: &Json) -> u16 {
-    let declares = |path: &[&str]| {
-        let found = path
-            .iter()
-            .try_fold(capabilities.clone(), |at, name| at.get(name));
-        // `listChanged` is a flag, all others are objects.
-        found.is_some_and(|found| found.boolean() != Some(false))
-    };
-    CAPABILITIES
-        .iter()
-        .enumerate()
-        .filter(|(_, path)| declares(path))
-        .fold(0, |row, (bit, _)| row | (1 << bit))
-}
-
-/// What the bits stand for, as far as it is passed on to upstreams.
-fn capabilities_of(row: u16) -> Json {
-    let has = |bit: usize| row & (1 << bit) != 0;
-    let mut out = serde_json::Map::new();
-    for (bit, path) in CAPABILITIES.iter().enumerate().filter(|(bit, _)| has(*bit)) {
-        // Tasks of 2025-11-25 and what is experimental are between client and gateway.
-        let value = serde_json::json!({});
-        match path {
-            [] | ["tasks" | "experimental", ..] => {}
-            [name] => {
-                out.entry(*name).or_insert(value);
-            }
-            [name, part, ..] => {
-                let entry = out.entry(*name).or_insert_with(|| serde_json::json!({}));
-                if let Some(parts) = entry.as_object_mut() {
-                    let ui = serde_json::json!({"mimeTypes": ["text/html;profile=mcp-app"]});
-                    let value = match bit {
-                        UI => ui,
-                        ROOTS_CHANGE => serde_json::json!(true),
-                        _ => value,
-                    };
-                    parts.insert((*part).to_owned(), value);
-                }
-            }
-        }
-    }
-    Json::from_value(&serde_json::Value::Object(out))
-}
-
-/// The bit of the apps extension, whose settings are known.
-const UI: usize = 10;
-/// The bit of the flag that a client announces changes of its roots.
-const ROOTS_CHANGE: usize = 5;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_client_declares_survives_in_its_session() {
-        let declared = serde_json::json!({
-            "roots": {"listChanged": true}, "sampling": {"tools": {}},
-            "elicitation": {"form": {}, "url": {}}, "experimental": {"x": {}}, "tasks": {},
-        });
-        let row = capability_row(&Json::from_value(&declared));
-        assert_eq!(
-            capabilities_of(row).to_value().unwrap(),
-            serde_json::json!({
-                "roots": {"listChanged": true}, "sampling": {"tools": {}},
-                "elicitation": {"form": {}, "url": {}},
-            })
-        );
-        assert_eq!(capability_row(&Json::empty_object()), 0);
-        assert_eq!(capabilities_of(0).as_str(), "{}");
-    }
 }

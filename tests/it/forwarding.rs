@@ -261,7 +261,9 @@ async fn private_addresses_are_connected_to_only_where_the_operator_says_so() {
     let metadata = json!({"mcp": {"url": "http://169.254.169.254/mcp", "allow_private": true}, "prefix": "cloud_"});
     let gateway = setup.upstream("cloud", metadata).start().await;
     let mut alice = gateway.user("alice@acme").modern();
-    assert_eq!(alice.names().await, Vec::<String>::new());
+    // None can be reached, so there is nothing to list.
+    let answer = alice.request("tools/list", json!({})).await;
+    assert_eq!(answer.error()["code"], -32603, "{answer:?}");
     for id in hosts.map(|(id, _)| id).iter().chain(&["cloud"]) {
         let reason = eventually("the refusal is in the log", async || {
             let lines = gateway.logs().json();
