@@ -19,6 +19,8 @@ command -v node >/dev/null || missing+=(nodejs)
 command -v npm >/dev/null || missing+=(npm)
 has_browser() { command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; }
 has_browser || missing+=(chromium fonts-dejavu-core)
+command -v redis-server >/dev/null || missing+=(redis-server)
+[ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
 python3 -c 'import venv, ensurepip' 2>/dev/null || missing+=(python3 python3-venv)
 if [ ${#missing[@]} -gt 0 ]; then
     if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then

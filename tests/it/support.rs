@@ -24,6 +24,7 @@ pub(crate) mod config;
 pub(crate) mod folder;
 pub(crate) mod idp;
 pub(crate) mod keeper;
+pub(crate) mod kept;
 pub(crate) mod keys;
 pub(crate) mod login_idp;
 pub(crate) mod oauth;
