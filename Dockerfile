@@ -37,7 +37,7 @@ COPY LICENSE docs/toolgate.example.yaml /out/usr/share/doc/toolgate/
 # What the program is made of (CycloneDX 1.5), from the lock file.
 FROM dependencies AS parts
 RUN cargo install --locked cargo-cyclonedx@0.5.9
-RUN cargo cyclonedx --format json --spec-version 1.5 --describe crate --override-filename toolgate.cdx \
+RUN cargo cyclonedx --format json --spec-version 1.5 --no-build-deps --override-filename toolgate.cdx \
     && mkdir -p /out/usr/share/sbom \
     && mv toolgate.cdx.json /out/usr/share/sbom/
 

@@ -59,7 +59,7 @@ hadolint:
 	.ci/hadolint Dockerfile deploy/compose/idp/Dockerfile
 
 sbom:
-	.ci/cargo-cyclonedx --quiet --format json --spec-version 1.5 --describe crate --override-filename toolgate.cdx
+	.ci/cargo-cyclonedx --quiet --format json --spec-version 1.5 --no-build-deps --override-filename toolgate.cdx
 	mv toolgate.cdx.json target/toolgate.cdx.json
 	@echo "$$(grep -c '"purl"' target/toolgate.cdx.json) parts in target/toolgate.cdx.json"
 

@@ -185,7 +185,10 @@ async fn audit_changers(connection: &mut Session<Lent>) -> Result<Vec<String>, s
 /// # Errors
 /// When it cannot be connected to.
 pub async fn try_way(url: &Secret<String>, limit: Duration) -> Result<Way, StoreError> {
-    let options = parse(url)?.application_name("toolgate doctor");
+    // Poolers refuse settings that they do not know, and a pooler is to be told here.
+    let options = parse(url)?
+        .application_name("toolgate doctor")
+        .extra_float_digits(None);
     let mut one = connect(&options, limit).await?;
     let mut other = connect(&options, limit).await?;
     let (mut ones, mut others) = (Vec::new(), Vec::new());

@@ -12,6 +12,10 @@ Values that have to be refused follow, each with what was wrong in the answer:
 
     {"refused": "a misspelt key", "faults": []}
 
+Then `{"reached": 212, "faults": []}`: every key of Toolgate's own configuration, as in
+docs/toolgate.example.yaml, that comes out of the chart as it was put in; and
+`{"described": 96, "faults": []}`: every value, with its comment and its schema.
+
 Faults are: a schema of three Kubernetes versions that a manifest breaks, a rule of
 the restricted profile of Pod Security Standards, a secret in a ConfigMap or an
 argument, a selector that fits no pod. Exit code 1 when there is one.
@@ -45,6 +49,8 @@ REFUSED = [
     ("a privileged port", {"ports": {"http": 80}}, "ports"),
     ("the chart's own address", {"config": {"server": {"public_url": "https://t.example", "listen": "0.0.0.0:1"}, "tenants": {"acme": {}}}}, "use `ports`"),
     ("a database URL in the configuration", {"config": {"server": {"public_url": "https://t.example"}, "tenants": {"acme": {}}, "database": {"url": "postgres://u:p@h/d"}}}, "use `database.existingSecret`"),
+    ("a password in Redis's address", {"config": {"server": {"public_url": "https://t.example"}, "tenants": {"acme": {}}, "redis": {"url": "redis://:p@h"}}}, "config.redis.password_file"),
+    ("the audit writer's URL in the configuration", {"config": {"server": {"public_url": "https://t.example"}, "tenants": {"acme": {}}, "database": {"audit": {"writer_url": "postgres://h/d"}}}}, "writer_url_file"),
     ("a route to nowhere", {"httpRoute": {"enabled": True}}, "httpRoute.parentRefs is missing"),
     ("scaling by nothing", {"autoscaling": {"enabled": True, "targetCPUUtilizationPercentage": None}}, "autoscaling has no target"),
     ("a duration that is none", {"config": {"server": {"public_url": "https://t.example", "drain_timeout": "long"}, "tenants": {"acme": {}}}}, "is no duration"),
@@ -146,6 +152,95 @@ def refused(chart):
             yield title, [] if words in str(fault) else [f"the answer lacks {words!r}: {fault}"]
 
 
+# What the chart knows better, and what `_helpers.tpl` refuses for it.
+OWN = {"server.listen", "server.admin_listen", "keys_file", "database.url_file", "database.direct_url"}
+
+
+class Plain(yaml.SafeLoader):
+    """Reads days as the texts that they are written as."""
+
+
+Plain.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def leaves(value, path=""):
+    """Every scalar and list of a configuration, by its path."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from leaves(inner, f"{path}.{key}" if path else key)
+    else:
+        yield path, value
+
+
+def reached(chart, chart_folder):
+    """Whether every key of the configuration can be set through `config`."""
+    example = yaml.load(pathlib.Path(chart_folder, "../../docs/toolgate.example.yaml").read_text(), Plain)
+    wanted = {path: value for path, value in leaves(example) if path not in OWN}
+    given = json.loads(json.dumps(example))
+    for path in OWN:
+        *folders, last = path.split(".")
+        place = given
+        for folder in folders:
+            place = place.get(folder, {})
+        place.pop(last, None)
+    rendered = chart.render({**GOOD, "config": given}, name="toolgate", namespace="tools")
+    maps = [yaml.safe_load(text) for name, text in rendered.items() if name.endswith("configmap.yaml")]
+    got = dict(leaves(yaml.load(maps[0]["data"]["toolgate.yaml"], Plain)))
+    faults = []
+    for path, value in wanted.items():
+        there = got.get(path)
+        fits = set(value) <= set(there or []) if path == "server.allowed_hosts" else there == value
+        if not fits and value not in ({}, []):
+            faults.append(f"{path}: {value!r} came out as {there!r}")
+    return len(wanted), faults
+
+
+WHOLE = {"config", "resources", "podSecurityContext", "securityContext", "strategy", "behavior", "scaleDown"}
+
+
+def within_whole(lines, line, indent):
+    """Whether a line stands beneath a map of WHOLE."""
+    for above in reversed(lines[:lines.index(line)]):
+        key = re.match(r"( *)([A-Za-z]+):", above)
+        if key and len(key[1]) < len(indent):
+            if key[2] in WHOLE:
+                return True
+            indent = key[1]
+    return False
+
+
+def described(chart_folder):
+    """Whether every value has a comment of its own, and the schema knows it."""
+    text = pathlib.Path(chart_folder, "values.yaml").read_text()
+    schema = json.loads(pathlib.Path(chart_folder, "values.schema.json").read_text())
+    values, faults, count = yaml.safe_load(text), [], 0
+    for key, value in values.items():
+        count += 1
+        known = schema["properties"].get(key)
+        if known is None:
+            faults.append(f"{key} is not in the schema")
+            continue
+        if not known.get("description") and not known.get("properties"):
+            faults.append(f"{key} has no description in the schema")
+        for inner in value if isinstance(value, dict) and known.get("additionalProperties") is False else ():
+            count += 1
+            if inner not in known["properties"]:
+                faults.append(f"{key}.{inner} is not in the schema")
+    lines = text.splitlines()
+    for before, line in zip(lines, lines[1:]):
+        # Of a map that is handed through whole, the keys are those of Kubernetes.
+        key = re.match(r"( *)([A-Za-z]+):", line)
+        if key and not before.strip().startswith("#") and not within_whole(lines, line, key[1]):
+            faults.append(f"{line.strip()} has no comment")
+    for key in schema["properties"]:
+        if key not in values and key != "global":
+            faults.append(f"{key} is in the schema and not among the values")
+    return count, faults
+
+
 def main():
     chart_folder, out = sys.argv[1:]
     ended = 0
@@ -158,6 +253,8 @@ def main():
             manifests = []
             for path, text in rendered.items():
                 if path.endswith(".txt"):
+                    if SECRET.search(text):
+                        faults.append(f"{path}: a secret in the notes")
                     continue
                 manifests += [document for document in yaml.safe_load_all(text) if document]
             faults += faults_of(manifests)
@@ -167,6 +264,9 @@ def main():
                 name = f"{manifest['kind']}-{manifest['metadata']['name']}.json".lower()
                 (folder / name).write_text(json.dumps(manifest, indent=1))
             print(json.dumps({"set": file.stem, "manifests": len(manifests), "faults": faults}))
+            ended |= bool(faults)
+        for title, (count, faults) in (("reached", reached(chart, chart_folder)), ("described", described(chart_folder))):
+            print(json.dumps({title: count, "faults": faults}))
             ended |= bool(faults)
         for title, faults in refused(chart):
             print(json.dumps({"refused": title, "faults": faults}))

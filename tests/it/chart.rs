@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 
 use super::support::config::{TOOLGATE, deployment_key, migrate};
 use super::support::folder::Folder;
+use super::support::login_idp::SECRET;
 use super::support::postgres;
 use super::support::process::{Outcome, Process, free_port};
 use super::support::{Value, eventually, real};
@@ -35,7 +36,7 @@ fn rendered() -> &'static (Folder, Vec<Value>) {
     })
 }
 
-fn manifest(set: &str, name: &str) -> Value {
+pub(super) fn manifest(set: &str, name: &str) -> Value {
     let path = rendered().0.path().join(set).join(format!("{name}.json"));
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
@@ -54,6 +55,17 @@ fn every_value_set_renders_to_manifests_that_kubernetes_takes() {
     }
 }
 
+/// Every key of the configuration comes out as it was put in, and every value has a
+/// comment and a schema.
+#[test]
+fn every_configuration_key_is_reachable_and_every_value_is_described() {
+    for (title, least) in [("reached", 140), ("described", 100)] {
+        let mut lines = rendered().1.iter();
+        let line = lines.find(|line| line[title].is_number()).unwrap();
+        assert!(line[title].as_u64().unwrap() >= least, "{line}");
+    }
+}
+
 #[test]
 fn values_that_cannot_work_are_refused_with_what_to_change() {
     let refused = rendered()
@@ -64,7 +76,12 @@ fn values_that_cannot_work_are_refused_with_what_to_change() {
 }
 
 /// The files that a pod finds at its mounts, beneath `root`; gives the mounts.
-fn mounts(pod: &Value, root: &Path, config: &str, url: &str) -> BTreeMap<String, PathBuf> {
+pub(super) fn mounts(
+    pod: &Value,
+    root: &Path,
+    config: &str,
+    url: &str,
+) -> BTreeMap<String, PathBuf> {
     let volumes: BTreeMap<&str, &Value> = pod["volumes"]
         .as_array()
         .unwrap()
@@ -85,6 +102,7 @@ fn mounts(pod: &Value, root: &Path, config: &str, url: &str) -> BTreeMap<String,
             let text = match name {
                 "keys" => deployment_key(),
                 "database" => url.to_owned(),
+                "secret-idp" => SECRET.to_owned(),
                 _ => "secret".to_owned(),
             };
             fs::write(folder.join(item["path"].as_str().unwrap()), text).unwrap();
@@ -94,7 +112,7 @@ fn mounts(pod: &Value, root: &Path, config: &str, url: &str) -> BTreeMap<String,
     mounts
 }
 
-fn config_of(set: &str) -> String {
+pub(super) fn config_of(set: &str) -> String {
     let map = manifest(set, "configmap-toolgate");
     map["data"]["toolgate.yaml"].as_str().unwrap().to_owned()
 }
@@ -199,7 +217,7 @@ fn the_dashboard_is_what_its_code_makes() {
 
 /// A script that makes a root like the image's (libraries, the program, the pod's
 /// mounts, an empty /tmp), read-only, and runs the program in it as `OpenShift` would.
-fn container(root: &Path, mounts: &BTreeMap<String, PathBuf>) -> String {
+pub(super) fn container(root: &Path, mounts: &BTreeMap<String, PathBuf>) -> String {
     let mut lines = vec![
         "set -eu".to_owned(),
         "mount --make-rprivate /".to_owned(),

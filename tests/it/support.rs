@@ -27,6 +27,7 @@ pub(crate) mod fleet;
 pub(crate) mod folder;
 pub(crate) mod idp;
 pub(crate) mod keeper;
+pub(crate) mod kept;
 pub(crate) mod keys;
 pub(crate) mod load;
 pub(crate) mod login_idp;

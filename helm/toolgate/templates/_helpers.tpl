@@ -86,7 +86,7 @@ annotations:
 {{- if kindIs "invalid" .Values.terminationGracePeriodSeconds -}}
 {{- $delay := include "toolgate.seconds" (default "5s" .Values.config.server.drain_delay) | int -}}
 {{- $timeout := include "toolgate.seconds" (default "30s" .Values.config.server.drain_timeout) | int -}}
-{{- add $delay $timeout 15 -}}
+{{- add $delay $timeout (int .Values.preStopSleepSeconds) 15 -}}
 {{- else -}}
 {{- .Values.terminationGracePeriodSeconds | int -}}
 {{- end -}}
@@ -118,6 +118,14 @@ annotations:
 {{- if hasKey (default (dict) $.Values.config.database) $key -}}
 {{- fail (printf "config.database.%s is set by the chart: use `database.existingSecret`" $key) -}}
 {{- end -}}
+{{- end -}}
+{{- with (default (dict) .Values.config.redis).url -}}
+{{- if regexMatch "://[^/@]*:[^/]*@" . -}}
+{{- fail "config.redis.url has a password in it, and this becomes a ConfigMap: use `config.redis.password_file` with `secrets`" -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey (default (dict) (default (dict) .Values.config.database).audit) "writer_url" -}}
+{{- fail "config.database.audit.writer_url would be readable in a ConfigMap: use `config.database.audit.writer_url_file` with `secrets`" -}}
 {{- end -}}
 {{- if and .Values.httpRoute.enabled (not .Values.httpRoute.parentRefs) -}}
 {{- fail "httpRoute.parentRefs is missing: the gateways that the route belongs to" -}}

@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, SET_COOKIE};
 use reqwest::{Method, StatusCode, Url};
 
 use super::server::http_client;
-use super::{Gateway, PATIENCE};
+use super::{Gateway, PATIENCE, kept};
 
 /// A browser with cookies of its own.
 #[derive(Debug)]
@@ -146,13 +146,19 @@ impl Browser {
             let value = rest.split(';').next().unwrap();
             let gone = line.contains("Max-Age=0");
             self.set_cookie(name, (!gone).then_some(value));
+            kept::secret("cookie", value);
         }
-        Page {
+        let page = Page {
             url: answer.url().clone(),
             status: answer.status(),
             headers: answer.headers().clone(),
             body: answer.text().await.unwrap(),
+        };
+        kept::secrets_of(&page.body);
+        if let Some(code) = page.sent("code") {
+            kept::secret("code", &code);
         }
+        page
     }
 }
 
@@ -268,6 +274,11 @@ pub(crate) const VERIFIER: &str = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
 impl Ask {
     /// A good request of a client with this redirect for `/mcp`.
     pub(crate) fn new(gateway: &Gateway, client: &str, redirect_uri: &str) -> Self {
+        Self::at(gateway.url(), client, redirect_uri)
+    }
+
+    /// The same of whatever server is at `base`.
+    pub(crate) fn at(base: &str, client: &str, redirect_uri: &str) -> Self {
         let fields = [
             ("response_type", "code"),
             ("client_id", client),
@@ -282,7 +293,7 @@ impl Ask {
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         Self {
             parameters: fields.map(owned).to_vec(),
-            base: gateway.url().to_owned(),
+            base: base.to_owned(),
         }
     }
 

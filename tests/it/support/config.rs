@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::process::run;
-use super::{Value, json};
+use super::{Value, json, kept};
 
 /// The program under test.
 pub(crate) const TOOLGATE: &str = env!("CARGO_BIN_EXE_toolgate");
@@ -85,6 +85,9 @@ pub(crate) fn migrate(file: &Path, url: &str) {
 pub(crate) fn deployment_key() -> String {
     let mut key = [0; 32];
     aws_lc_rs::rand::fill(&mut key).unwrap();
-    key.iter()
-        .fold(String::new(), |line, byte| format!("{line}{byte:02x}"))
+    let line = key
+        .iter()
+        .fold(String::new(), |line, byte| format!("{line}{byte:02x}"));
+    kept::secret("deployment key", &line);
+    line
 }

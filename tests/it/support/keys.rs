@@ -17,7 +17,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::Map;
 
-use super::{Value, json};
+use super::{Value, json, kept};
 
 /// A signature algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -280,7 +280,11 @@ impl Token {
                 signature
             }
         };
-        format!("{message}.{}", encode(&signature))
+        let text = format!("{message}.{}", encode(&signature));
+        if matches!(self.signing, Signing::Right) {
+            kept::secret("token", &text);
+        }
+        text
     }
 }
 

@@ -1,7 +1,8 @@
 //! A child process with its output kept, ended when it is dropped.
 
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -12,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::keeper::{self, Ending};
-use super::{PATIENCE, Value};
+use super::{PATIENCE, Value, kept};
 
 /// A free port on loopback, below the range that outgoing connections take
 /// theirs from, and given to nobody else in this process.
@@ -52,8 +53,9 @@ impl Process {
             .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
         keeper::keep(child.id(), Ending::Kill);
         let output = Output::default();
-        output.follow(child.stdout.take().unwrap());
-        output.follow(child.stderr.take().unwrap());
+        let copy = (name == "toolgate").then(|| Arc::new(Mutex::new(kept::output(name))));
+        output.follow(child.stdout.take().unwrap(), copy.clone());
+        output.follow(child.stderr.take().unwrap(), copy);
         Self {
             name: name.to_owned(),
             child,
@@ -138,12 +140,16 @@ impl Drop for Process {
 }
 
 impl Output {
-    fn follow(&self, stream: impl Read + Send + 'static) {
+    /// Reads it line by line, also into a file that outlives the test.
+    fn follow(&self, stream: impl Read + Send + 'static, copy: Option<Arc<Mutex<File>>>) {
         let lines = Arc::clone(&self.0);
         std::thread::spawn(move || {
             let mut reader = BufReader::new(stream);
             let mut line = Vec::new();
             while matches!(reader.read_until(b'\n', &mut line), Ok(read) if read > 0) {
+                if let Some(copy) = &copy {
+                    copy.lock().unwrap().write_all(&line).unwrap();
+                }
                 let text = String::from_utf8_lossy(&line).trim_end().to_owned();
                 lines.lock().unwrap().push(text);
                 line.clear();

@@ -78,6 +78,17 @@ pub(crate) fn python() -> PathBuf {
     installed_folder().join("py/bin/python")
 }
 
+/// The tool that judges configurations and alerts of Prometheus.
+pub(crate) fn promtool() -> PathBuf {
+    installed();
+    let own = installed_folder().join("promtool");
+    if own.is_file() {
+        own
+    } else {
+        PathBuf::from("promtool")
+    }
+}
+
 /// A file of an installed npm package.
 pub(crate) fn npm_file(path: &str) -> PathBuf {
     installed();

@@ -6,7 +6,7 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use super::browser::{Ask, Browser, Page, VERIFIER};
 use super::folder::Folder;
 use super::login_idp::{LoginIdp, SECRET};
-use super::{Gateway, Helper, Setup, Value, json};
+use super::{Gateway, Helper, Setup, Value, json, kept};
 
 /// Everybody's password.
 pub(crate) const PASSWORD: &str = "correct horse";
@@ -36,6 +36,7 @@ pub(crate) async fn federated(idp: &LoginIdp) -> Gateway {
 /// The same for these tenants, with YAML over it.
 pub(crate) async fn federated_with(idp: &LoginIdp, tenants: &[&str], over: &str) -> Gateway {
     let folder = Box::leak(Box::new(Folder::new()));
+    kept::secret("client secret at the provider", SECRET);
     let secret = folder.file("idp-secret", SECRET);
     let secret = secret.to_str().unwrap();
     let providers = json!({"identity_providers": {"company": idp.config(secret, tenants)}});
@@ -61,6 +62,7 @@ pub(crate) async fn setup() -> Setup {
 
 /// Their passwords, names and tenants.
 pub(crate) fn users() -> Value {
+    kept::secret("password", PASSWORD);
     let cheap = Params::new(64, 1, 1, None).unwrap();
     let salt = SaltString::from_b64("c2FsdHNhbHRzYWx0").unwrap();
     let hash = Argon2::new(Algorithm::Argon2id, Version::V0x13, cheap)
