@@ -282,7 +282,10 @@ pub(super) fn decoded(run: &str) -> Option<String> {
     if !(SHORTEST..=LONGEST).contains(&run.len()) {
         return None;
     }
-    let bytes = hexadecimal(run.as_bytes()).or_else(|| {
+    let in_hexadecimal = begins_hexadecimal(run.as_bytes())
+        .then(|| hexadecimal(run.as_bytes()))
+        .flatten();
+    let bytes = in_hexadecimal.or_else(|| {
         begins_readable(run.as_bytes())
             .then(|| LENIENT.decode(run).ok())
             .flatten()
@@ -302,34 +305,54 @@ fn hexadecimal(run: &[u8]) -> Option<Vec<u8>> {
         .collect()
 }
 
-/// Whether the first bytes of base64 can be text: most that is not is told by its
-/// first four characters.
-fn begins_readable(run: &[u8]) -> bool {
-    let head = run.get(..SHORTEST).unwrap_or(run);
-    LENIENT.decode(head).is_ok_and(|bytes| {
-        bytes.iter().all(|byte| is_readable(*byte))
-            && match std::str::from_utf8(&bytes) {
-                Ok(_) => true,
-                // A character may go on behind the head.
-                Err(error) => error.error_len().is_none() && error.valid_up_to() > 0,
-            }
+/// The value of a digit of base64.
+fn six_bits(digit: u8) -> Option<u8> {
+    Some(match digit {
+        b'A'..=b'Z' => digit - b'A',
+        b'a'..=b'z' => digit - b'a' + 26,
+        b'0'..=b'9' => digit - b'0' + 52,
+        b'+' => 62,
+        b'/' => 63,
+        _ => return None,
     })
 }
 
-/// Whether a run of dense bytes in raw JSON may be encoded text. Where an escape
-/// touches it, it may go on behind it.
-pub(super) fn may_be_encoded(bytes: &[u8], range: Range<usize>) -> bool {
-    let touches = |rest: &[u8]| matches!(rest, [b'\\', b'/' | b'u', ..]);
-    let run = bytes.get(range.clone()).unwrap_or_default();
-    if touches(bytes.get(range.end..).unwrap_or_default()) {
-        return run.len() > 3;
+/// The three bytes that four digits of base64 stand for.
+fn three_bytes([a, b, c, d]: [u8; 4]) -> Option<[u8; 3]> {
+    let (a, b, c, d) = (six_bits(a)?, six_bits(b)?, six_bits(c)?, six_bits(d)?);
+    Some([a << 2 | b >> 4, b << 4 | c >> 2, c << 6 | d])
+}
+
+/// Whether the first bytes of base64 can be text: most that is not is told by its
+/// first four characters.
+fn begins_readable(run: &[u8]) -> bool {
+    let mut head = [0; SHORTEST / 4 * 3];
+    let (groups, _) = run.as_chunks::<4>();
+    for (to, digits) in head.as_chunks_mut::<3>().0.iter_mut().zip(groups) {
+        match three_bytes(*digits) {
+            Some(bytes) if bytes.iter().all(|byte| is_readable(*byte)) => *to = bytes,
+            _ => return false,
+        }
     }
-    run.len() >= SHORTEST && (begins_readable(run) || begins_hexadecimal(run))
+    match std::str::from_utf8(&head) {
+        Ok(_) => true,
+        // A character may go on behind the head.
+        Err(error) => error.error_len().is_none() && error.valid_up_to() > 0,
+    }
+}
+
+/// Whether the run of dense bytes that begins at `start` in raw JSON may be encoded
+/// text.
+pub(super) fn may_be_encoded(bytes: &[u8], start: usize) -> bool {
+    let head = bytes.get(start..start + SHORTEST).unwrap_or_default();
+    head.len() == SHORTEST && (begins_readable(head) || begins_hexadecimal(head))
 }
 
 fn begins_hexadecimal(run: &[u8]) -> bool {
-    let head = run.get(..SHORTEST).unwrap_or(run);
-    hexadecimal(head).is_some()
+    let (pairs, _) = run.get(..SHORTEST).unwrap_or(run).as_chunks::<2>();
+    pairs
+        .iter()
+        .all(|[high, low]| hex_byte(*high, *low).is_some_and(is_readable))
 }
 
 /// Whether what begins at `%` or `&` in raw JSON may be decoded.

@@ -59,6 +59,13 @@ fn is_plausible(bytes: &[u8], sign: Sign) -> bool {
         Some(Cue::Exact("]: ")) => {
             matches!(tail, [b'j' | b'J' | b'd' | b'D' | b'v' | b'V' | b'<', ..])
         }
+        // A colon follows, or what may be decoded to one.
+        Some(Cue::Word("javascript" | "vbscript")) => {
+            let tail = tail.trim_ascii_start();
+            let slashes = tail.iter().take_while(|b| **b == b'\\').count();
+            matches!(tail, [b':' | b'&' | b'%', ..])
+                || slashes > 0 && tail.get(slashes).is_some_and(|b| *b != b'"')
+        }
         Some(Cue::Word("data:")) => !matches!(tail.first(), Some(b' ' | b'"' | b'\\') | None),
         _ => true,
     }

@@ -2,11 +2,10 @@
 //! text may be other than it looks (escapes, encodings). The cost does not grow
 //! with the number of cues.
 //!
-//! Eight bytes at a time. Of every literal two neighbouring groups of three bytes
-//! are in a hashed set, those that stand in little else ([`usual`]), letters folded
-//! to one case; looking at every second offset meets one of the two. What the set has
-//! is then compared. In the same registers
-//! digits are counted, and backslashes, runs without separators and letters set
+//! Eight bytes at a time. Of every literal one group of three bytes, that which
+//! stands in the least else ([`usual`]), is in a hashed set, letters folded to one
+//! case, and every offset is looked at. What the set has is then compared. In the same
+//! registers runs of digits, backslashes, runs without separators and letters set
 //! apart by spaces are noticed.
 
 use memchr::memmem;
@@ -40,31 +39,33 @@ struct Literal {
     cue: usize,
 }
 
-/// One group of three bytes of a literal.
+/// A literal's group of three bytes.
 #[derive(Clone, Copy)]
 struct Row {
-    hash: u16,
+    group: u32,
     literal: u16,
-    /// How far from the literal's beginning it stands; the byte before counts, too.
-    offset: i8,
+    /// How far from the literal's beginning it stands.
+    offset: u8,
 }
 
-/// Bits of the hashed set.
-const BITS: usize = 1 << 16;
+/// Bits of a hash, and entries of the set.
+const BITS: u32 = 15;
+const ENTRIES: usize = 1 << BITS;
 
-/// Two words of 64 bits apart on each row of the set.
-const WORDS: usize = BITS / 64;
+/// Lists that the rows are spread over.
+const LISTS: usize = 1 << 10;
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const FOLD: u64 = 0x2020_2020_2020_2020;
-const GROUP: u64 = 0x00ff_ffff;
+const GROUP: u32 = 0x00ff_ffff;
 
 /// Finds cues. Built once.
 pub(super) struct Scanner {
-    set: Box<[u64; WORDS]>,
-    /// The first row of each hash, and one behind the last.
-    first: Vec<u32>,
+    /// One for the hash of each group, a byte each: shifting costs more than reading.
+    set: Box<[u8; ENTRIES]>,
+    /// The first row of each list, and one behind the last.
+    first: Vec<u16>,
     rows: Vec<Row>,
     literals: Vec<Literal>,
     /// Literals too short for the set.
@@ -73,33 +74,38 @@ pub(super) struct Scanner {
     bytes: Vec<(u8, usize, usize)>,
     /// Detector, cue and least length of runs of digits.
     digits: Vec<(usize, usize, usize)>,
-    /// Digits among eight bytes that make a look at the run worthwhile.
-    digits_in_block: u64,
     least_digits: usize,
 }
 
-fn hash(group: u64) -> u16 {
-    let group = u32::try_from(group & GROUP).unwrap_or(0);
-    let mixed = group.wrapping_mul(0x9e37_79b1);
-    u16::try_from(mixed >> 16).unwrap_or(0)
+/// The place in the set of the group that the three lowest bytes are. Multiplied so,
+/// the fourth one is lost.
+#[inline]
+fn hash(folded: u32) -> usize {
+    (folded.wrapping_mul(0x9e37_79b1 << 8) >> (u32::BITS - BITS)) as usize
 }
 
-fn group_of(bytes: [u8; 3]) -> u64 {
-    let [a, b, c] = bytes.map(u64::from);
-    (a | b << 8 | c << 16) | (FOLD & GROUP)
+/// The four bytes that begin a word of eight.
+#[inline]
+#[expect(clippy::cast_possible_truncation, reason = "four bytes are wanted")]
+fn first_bytes(folded: u64) -> u32 {
+    folded as u32
+}
+
+fn group_of(bytes: [u8; 3]) -> u32 {
+    let [a, b, c] = bytes.map(u32::from);
+    a | b << 8 | c << 16 | 0x0020_2020
 }
 
 impl Scanner {
     pub(super) fn new(detectors: &[Detector]) -> Self {
         let mut scanner = Self {
-            set: Box::new([0; WORDS]),
+            set: Box::new([0; ENTRIES]),
             first: Vec::new(),
             rows: Vec::new(),
             literals: Vec::new(),
             short: Vec::new(),
             bytes: Vec::new(),
             digits: Vec::new(),
-            digits_in_block: 9,
             least_digits: usize::MAX,
         };
         let usual = Usual::new();
@@ -108,12 +114,8 @@ impl Scanner {
                 scanner.add(number, cue, *what, &usual);
             }
         }
-        // A run of this many digits has so many in one of the three blocks that it
-        // can touch; longer runs have more.
-        if let Some(least) = scanner.digits.iter().map(|(_, _, least)| *least).min() {
-            scanner.least_digits = least;
-            scanner.digits_in_block = u64::try_from((least / 3).clamp(1, 4)).unwrap_or(1);
-        }
+        let least = scanner.digits.iter().map(|(_, _, least)| *least).min();
+        scanner.least_digits = least.unwrap_or(usize::MAX);
         scanner.index();
         scanner
     }
@@ -136,48 +138,24 @@ impl Scanner {
             detector,
             cue,
         });
-        let mut row = |group: [u8; 3], offset| {
-            let hash = hash(group_of(group));
+        if let Some((offset, group)) = usual.rarest(text) {
             self.rows.push(Row {
-                hash,
+                group: group_of(group),
                 literal,
                 offset,
             });
-        };
-        match *text {
-            [a, b, c] => {
-                row([a, b, c], 0);
-                // What stands before or follows may be anything.
-                let before = || (0..=u8::MAX).map(|first| [first, a, b]);
-                let behind = || (0..=u8::MAX).map(|last| [b, c, last]);
-                if usual.cost(before()) < usual.cost(behind()) {
-                    before().for_each(|group| row(group, -1));
-                } else {
-                    behind().for_each(|group| row(group, 1));
-                }
-            }
-            _ => {
-                if let Some((at, [first, second])) = usual.rarest(text) {
-                    let at = i8::try_from(at).unwrap_or(0);
-                    row(first, at);
-                    row(second, at + 1);
-                }
-            }
         }
     }
 
     fn index(&mut self) {
-        self.rows
-            .sort_unstable_by_key(|row| (row.hash, row.literal, row.offset));
-        self.rows
-            .dedup_by_key(|row| (row.hash, row.literal, row.offset));
-        self.first = vec![0; BITS + 1];
+        let list = |row: &Row| hash(row.group) % LISTS;
+        self.rows.sort_by_key(list);
+        self.first = vec![0; LISTS + 1];
         for row in &self.rows {
-            let hash = usize::from(row.hash);
-            if let Some(word) = self.set.get_mut(hash / 64) {
-                *word |= 1 << (hash % 64);
+            if let Some(entry) = self.set.get_mut(hash(row.group)) {
+                *entry = 1;
             }
-            if let Some(count) = self.first.get_mut(hash + 1) {
+            if let Some(count) = self.first.get_mut(list(row) + 1) {
                 *count += 1;
             }
         }
@@ -188,12 +166,26 @@ impl Scanner {
         }
     }
 
-    fn has(&self, group: u64) -> u64 {
-        let hash = usize::from(hash(group));
+    /// One where the set has the group that begins this word.
+    #[inline]
+    fn has(&self, folded: u64) -> u8 {
         // The mask keeps the index in bounds for the compiler, too.
-        self.set
-            .get((hash / 64) & (WORDS - 1))
-            .map_or(0, |word| word >> (hash % 64) & 1)
+        let entry = hash(first_bytes(folded)) & (ENTRIES - 1);
+        self.set.get(entry).copied().unwrap_or(0)
+    }
+
+    /// The literals that may stand around the group that begins this word.
+    fn rows(&self, folded: u64) -> impl Iterator<Item = (&Literal, usize)> {
+        let group = first_bytes(folded) & GROUP;
+        let list = hash(group) % LISTS;
+        let at = |list: usize| self.first.get(list).map_or(0, |row| usize::from(*row));
+        let rows = self.rows.get(at(list)..at(list + 1));
+        let rows = rows.unwrap_or_default().iter();
+        rows.filter(move |row| row.group == group)
+            .filter_map(|row| {
+                let literal = self.literals.get(usize::from(row.literal))?;
+                Some((literal, usize::from(row.offset)))
+            })
     }
 
     /// All notices in `bytes`. `raw` is the text of JSON, where escapes and

@@ -113,12 +113,10 @@ fn is_plausible(bytes: &[u8], sign: Sign) -> bool {
         Trigger::Name => name_around(bytes, start, end).is_some(),
         Trigger::At => is_userinfo_end(bytes, start),
         Trigger::Jwt => structures::may_be_token(bytes, start),
-        Trigger::Pem
-        | Trigger::Scheme
-        | Trigger::KeyName
-        | Trigger::Discord
-        | Trigger::Flag
-        | Trigger::Putty => true,
+        Trigger::Pem => structures::may_be_private_key(bytes, end),
+        Trigger::Scheme | Trigger::KeyName | Trigger::Discord | Trigger::Flag | Trigger::Putty => {
+            true
+        }
         Trigger::Signature => start
             .checked_sub(1)
             .and_then(|at| bytes.get(at))

@@ -22,6 +22,17 @@ pub(super) fn whole(text: &str, named: Option<&Cue>) -> Option<Hit> {
     (named.is("address") && is_place(trimmed)).then(|| hit("address", range, Certainty::Name))
 }
 
+/// Whether a value may be what its field's name says: of names and places what looks
+/// like one, of anything else what has a digit. What has a form of its own is found
+/// by that.
+pub(super) fn may_be_named(name: &str, value: &str) -> bool {
+    let Some(cue) = cues::of_name(name).filter(|cue| !cue.is_other()) else {
+        return false;
+    };
+    let is_words = cue.is("person") || cue.is("address");
+    value.bytes().any(|b| b.is_ascii_digit()) || is_words && whole(value, Some(cue)).is_some()
+}
+
 /// One to five words of letters, each with a capital or of a script without.
 fn is_name(text: &str) -> bool {
     let words = text.split_whitespace().count();

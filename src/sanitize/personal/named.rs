@@ -10,7 +10,7 @@ use super::cues;
 const WINDOW: usize = 64;
 
 /// Bits of the hashed set of words.
-const BITS: usize = 1 << 13;
+const BITS: usize = 1 << 16;
 
 /// Words of a phrase that say nothing alone.
 const COMMON: &[&str] = &[
@@ -129,21 +129,24 @@ fn has_word(bytes: &[u8]) -> bool {
             end -= 1;
             continue;
         }
-        let mut start = end - 1;
-        while let Some(before) = start.checked_sub(1).and_then(|at| bytes.get(at)) {
-            let begins = bytes.get(start).is_some_and(u8::is_ascii_uppercase);
-            if !is_letter(*before) || begins && before.is_ascii_lowercase() {
-                break;
-            }
-            start -= 1;
-        }
-        let word = bytes.get(start..end).unwrap_or_default();
-        // `n` of an escaped line's end belongs to no word.
-        let escaped = start.checked_sub(1).and_then(|at| bytes.get(at)) == Some(&b'\\');
-        if WORDS.has(word) || escaped && WORDS.has(word.get(1..).unwrap_or_default()) {
+        let head = bytes.get(..end).unwrap_or_default();
+        let count = head.iter().rev().take_while(|b| is_letter(**b)).count();
+        let from = end - count;
+        let hump = head
+            .windows(2)
+            .skip(from)
+            .rposition(
+                |pair| matches!(pair, [a, b] if a.is_ascii_lowercase() && b.is_ascii_uppercase()),
+            )
+            .map_or(from, |at| from + at + 1);
+        let is_known = |from: usize| head.get(from..).is_some_and(|word| WORDS.has(word));
+        // `n` of an escaped line's end belongs to no word. `IdNr` is one word, and
+        // `bankAccount` two.
+        let escaped = head.get(..from).is_some_and(|head| head.ends_with(b"\\"));
+        if is_known(from) || is_known(hump) || escaped && is_known(from + 1) {
             return true;
         }
-        end = start;
+        end = hump;
     }
     false
 }
@@ -169,6 +172,8 @@ mod tests {
             "\"Their numéro de sécurité sociale is ",
             r"name,idnr,plan\nSven Ramirez,",
             r"x\nBSN ",
+            r"Their IdNr is ",
+            r"x\nIdNr ",
             "身份证",
         ] {
             assert!(by_word(head.as_bytes()), "{head}");

@@ -3,6 +3,7 @@
 
 use super::cards;
 use super::checks::luhn;
+use super::fields;
 use super::named;
 use crate::sanitize::detect::{Cue, Sign};
 
@@ -63,13 +64,22 @@ fn at_sign(head: &[u8], tail: &[u8]) -> bool {
         .take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-') || !b.is_ascii())
         .count();
     // A full stop may end the sentence.
-    let name = tail.get(..len).unwrap_or_default();
+    let (name, behind) = tail.split_at(len);
+    // `git@host:owner/name`
+    let word = behind
+        .strip_prefix(b":")
+        .unwrap_or_default()
+        .iter()
+        .take(64);
+    let mut word = word.take_while(|b| b.is_ascii_graphic() && !matches!(b, b'"' | b'\\'));
+    let is_remote = word.next().is_some_and(|b| *b != b'/') && word.any(|b| *b == b'/');
     let letter_behind_point = name
         .windows(2)
         .any(|pair| matches!(pair, [b'.', b] if b.is_ascii_alphabetic() || !b.is_ascii()));
     head.last()
         .is_some_and(|b| !b.is_ascii_whitespace() && *b != b'"')
         && letter_behind_point
+        && !is_remote
 }
 
 fn version_6(head: &[u8], tail: &[u8]) -> bool {
@@ -98,12 +108,20 @@ fn digits(head: &[u8], run: &[u8], tail: &[u8]) -> bool {
         // `2019-05-15T15:20:33Z`
         return !is_date(run);
     }
+    // `T15:20:33.000-08:00`
+    if matches!(head, [.., b'T', _, _, b':', _, _, b':']) {
+        return false;
+    }
     if solid {
         return stands_alone(run) || named::by_word(head) && (8..=19).contains(&run.len());
     }
     let points = run.iter().filter(|b| **b == b'.').count();
     let others = run.iter().any(|b| !b.is_ascii_digit() && *b != b'.');
-    !is_date(run) && (others || points == 3 || points == 2 && run.len() >= 12)
+    // `CVE-2026-31415`
+    let inside = matches!(head, [.., b, b'-'] if b.is_ascii_alphanumeric());
+    !is_date(run)
+        && (others || points == 3 || points == 2 && run.len() >= 12)
+        && (!inside || named::by_word(head))
 }
 
 /// Cards and Chinese identity numbers alone stand without separators and words.
@@ -136,16 +154,62 @@ fn is_date(run: &[u8]) -> bool {
     )
 }
 
-/// A word before digits or as part of a field's name whose value may be free text.
+/// A word before digits, or as part of a field's name whose value may be what it
+/// names.
 fn word_leads(bytes: &[u8], sign: Sign) -> bool {
     let tail = bytes.get(sign.end..).unwrap_or_default();
-    let name_goes_on = tail
-        .iter()
-        .take(24)
-        .position(|b| *b == b'"')
-        .is_some_and(|quote| matches!(tail.get(quote + 1..), Some([b':', ..] | [b' ', b':', ..])));
+    let ends = |pair: &[u8]| matches!(pair, [b'"', b',' | b':' | b'}' | b']']);
     let near = tail.get(..tail.len().min(48)).unwrap_or_default();
-    name_goes_on || near.iter().filter(|b| b.is_ascii_digit()).count() >= 2
+    let len = near.windows(2).position(ends).unwrap_or(near.len());
+    let near = near.get(..len).unwrap_or_default();
+    names_value(bytes, sign) || near.iter().filter(|b| b.is_ascii_digit()).count() >= 2
+}
+
+/// Whether the sign is part of a field's name that names its value. `null` and what
+/// holds fields of its own is none; what is escaped may be anything.
+fn names_value(bytes: &[u8], sign: Sign) -> bool {
+    let tail = bytes.get(sign.end..).unwrap_or_default();
+    let Some(end) = tail.iter().take(24).position(|b| *b == b'"') else {
+        return false;
+    };
+    let (rest, value) = tail.split_at(end);
+    let slashes = rest.iter().rev().take_while(|b| **b == b'\\').count();
+    let Some(value) = value.strip_prefix(b"\":").or(value.strip_prefix(b"\" :")) else {
+        return false;
+    };
+    let value = value.trim_ascii_start();
+    if matches!(value, [b'n' | b't' | b'f' | b'{', ..]) {
+        return false;
+    }
+    let value = value.get(slashes..).unwrap_or_default();
+    let Some(value) = value.strip_prefix(b"\"") else {
+        return true;
+    };
+    let Some(len) = value
+        .iter()
+        .take(300)
+        .position(|b| matches!(b, b'"' | b'\\'))
+    else {
+        return true;
+    };
+    let escaped = value.get(len..).unwrap_or_default();
+    let escaped = escaped.iter().take_while(|b| **b == b'\\').count();
+    let name_start = bytes
+        .get(..sign.start)
+        .unwrap_or_default()
+        .iter()
+        .rev()
+        .take(96)
+        .position(|b| *b == b'"');
+    let (Some(back), true) = (name_start, escaped == slashes) else {
+        return true;
+    };
+    let name = bytes.get(sign.start - back..sign.end + end - slashes);
+    let text = |bytes| std::str::from_utf8(bytes).ok();
+    let (Some(name), Some(value)) = (name.and_then(text), value.get(..len).and_then(text)) else {
+        return true;
+    };
+    fields::may_be_named(name, value)
 }
 
 #[cfg(test)]

@@ -18,6 +18,25 @@ pub(super) fn is_dense(word: u64) -> bool {
     (letter | digit | plus) & HIGH == HIGH
 }
 
+/// Bytes that numbers are written with, one bit each: digits, `-`, `.`, `/`, spaces.
+/// Bytes beyond ASCII count, since a space that does not break is two of them.
+pub(super) fn numeric(word: u64) -> u32 {
+    let low = word & !HIGH;
+    let from = low + ONES * (0x80 - 0x2d);
+    let beyond = low + ONES * (0x7f - 0x39);
+    let numeric = (from & !beyond | word | equal(word, b' ')) & HIGH;
+    // Gathers the high bits: the first byte's becomes the lowest.
+    let bits = (numeric >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56;
+    u32::try_from(bits).unwrap_or(0)
+}
+
+/// How many of the eight bytes are digits.
+pub(super) fn digits(word: u64) -> u64 {
+    let digit = word ^ 0x3030_3030_3030_3030;
+    let digits = !(((digit & !HIGH) + 0x7676_7676_7676_7676) | digit) & HIGH;
+    (digits >> 7).wrapping_mul(ONES) >> 56
+}
+
 /// Whether a byte may stand between two digits of one number.
 fn is_separator(byte: u8) -> bool {
     matches!(byte, b' ' | b'-' | b'.' | b'/')

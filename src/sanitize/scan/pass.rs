@@ -1,9 +1,12 @@
 //! The pass itself: one look at every eight bytes.
 
-use super::bytes::{digits_end, digits_start, equal, is_dense};
-use super::{FOLD, HIGH, Notice, ONES, Scanner, hash};
+use super::bytes::{digits, digits_end, digits_start, equal, is_dense, numeric};
+use super::{FOLD, HIGH, Notice, ONES, Scanner};
 use crate::sanitize::detect::Sign;
 use crate::sanitize::encoded;
+
+/// Digits that the two blocks around the beginning of a run have at least.
+const SEEN: u64 = 5;
 
 /// One text under the pass.
 pub(super) struct Pass<'a, F> {
@@ -11,7 +14,8 @@ pub(super) struct Pass<'a, F> {
     bytes: &'a [u8],
     raw: bool,
     digits_to: usize,
-    run_to: usize,
+    /// Up to where a run without separators was seen.
+    run_to: Option<usize>,
     notice: &'a mut F,
 }
 
@@ -22,7 +26,7 @@ impl<'a, F: FnMut(Notice)> Pass<'a, F> {
             bytes,
             raw,
             digits_to: 0,
-            run_to: 0,
+            run_to: None,
             notice,
         }
     }
@@ -36,81 +40,99 @@ impl<'a, F: FnMut(Notice)> Pass<'a, F> {
         let last = u64::from_le_bytes(last);
         let mut at = 0;
         let Some((first, rest)) = blocks.split_first() else {
-            self.block(at, last, 0);
+            self.block(at, last, 0, numeric(last));
             return;
         };
         let mut word = u64::from_le_bytes(*first);
+        let mut bits = numeric(word);
         for block in rest {
             let next = u64::from_le_bytes(*block);
-            self.block(at, word, next);
+            bits = self.block(at, word, next, bits);
             word = next;
             at += 8;
         }
-        self.block(at, word, last);
+        bits = self.block(at, word, last, bits);
         if !tail.is_empty() {
-            self.block(at + 8, last, 0);
+            self.block(at + 8, last, 0, bits);
         }
     }
 
-    #[inline]
-    fn block(&mut self, at: usize, word: u64, next: u64) {
+    /// Looks at the eight bytes of `word`, with those behind them at hand.
+    /// `numeric_word` are its bytes that numbers are made of; returns those of `next`.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call costs as much as half of it")]
+    fn block(&mut self, at: usize, word: u64, next: u64, numeric_word: u32) -> u32 {
         let folded = word | FOLD;
-        let groups = [
+        let behind = next | 0x2020;
+        let offsets = [
             folded,
+            folded >> 8,
             folded >> 16,
+            folded >> 24,
             folded >> 32,
-            folded >> 48 | (next | 0x20) << 16,
+            folded >> 40,
+            folded >> 48 | behind << 16,
+            folded >> 56 | behind << 8,
         ];
-        let [a, b, c, d] = groups.map(|group| self.scanner.has(group));
-        if a | b | c | d != 0 {
-            for (offset, group) in (at..).step_by(2).zip(groups) {
-                self.literals(offset, group);
-            }
+        let has = offsets.map(|offset| self.scanner.has(offset));
+        if has.iter().fold(0, |any, has| any | has) != 0 {
+            self.literals(at, &offsets);
         }
-        let digit = word ^ 0x3030_3030_3030_3030;
-        let digits = !(((digit & !HIGH) + 0x7676_7676_7676_7676) | digit) & HIGH;
-        if (digits >> 7).wrapping_mul(ONES) >> 56 >= self.scanner.digits_in_block {
-            self.digits(at);
+        let numeric_next = numeric(next);
+        // Seven in a row that begin here: fewer are no run of digits that counts.
+        let row = numeric_word | numeric_next << 8;
+        let row = row & row >> 1;
+        let row = row & row >> 2;
+        if row & row >> 3 & 0xff != 0 && at + 8 > self.digits_to {
+            self.digits(at, word, next);
         }
         if self.raw {
             self.peculiar(at, word, next);
         }
+        numeric_next
     }
 
-    fn literals(&mut self, at: usize, group: u64) {
-        let hash = usize::from(hash(group));
-        let row = |hash: usize| self.scanner.first.get(hash).map_or(0, |row| *row as usize);
-        let rows = self.scanner.rows.get(row(hash)..row(hash + 1));
-        for row in rows.unwrap_or_default() {
-            let Some(literal) = self.scanner.literals.get(usize::from(row.literal)) else {
+    #[cold]
+    #[inline(never)]
+    fn literals(&mut self, at: usize, offsets: &[u64; 8]) {
+        for (at, offset) in (at..).zip(offsets) {
+            if self.scanner.has(*offset) == 0 {
                 continue;
-            };
-            let Some(start) = at.checked_add_signed(-isize::from(row.offset)) else {
-                continue;
-            };
-            let end = start + literal.text.len();
-            let Some(found) = self.bytes.get(start..end) else {
-                continue;
-            };
-            let same = if literal.exact {
-                found == literal.text
-            } else {
-                found.eq_ignore_ascii_case(literal.text)
-            };
-            if same {
-                let sign = Sign {
-                    cue: literal.cue,
-                    start,
-                    end,
+            }
+            for (literal, before) in self.scanner.rows(*offset) {
+                let Some(start) = at.checked_sub(before) else {
+                    continue;
                 };
-                (self.notice)(Notice::Cue(literal.detector, sign));
+                let end = start + literal.text.len();
+                let Some(found) = self.bytes.get(start..end) else {
+                    continue;
+                };
+                let same = if literal.exact {
+                    found == literal.text
+                } else {
+                    found.eq_ignore_ascii_case(literal.text)
+                };
+                if same {
+                    let sign = Sign {
+                        cue: literal.cue,
+                        start,
+                        end,
+                    };
+                    (self.notice)(Notice::Cue(literal.detector, sign));
+                }
             }
         }
     }
 
     /// The run of digits around a block that has some.
     #[cold]
-    fn digits(&mut self, at: usize) {
+    #[inline(never)]
+    fn digits(&mut self, at: usize, word: u64, next: u64) {
+        // Thirteen bytes hold seven digits with a separator between any two; of these
+        // so many stand in the two blocks.
+        if digits(word) + digits(next) < SEEN {
+            return;
+        }
         let block_end = (at + 8).min(self.bytes.len());
         let mut from = at.max(self.digits_to);
         while from < block_end {
@@ -138,19 +160,22 @@ impl<'a, F: FnMut(Notice)> Pass<'a, F> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "part of the loop over the blocks")]
     fn peculiar(&mut self, at: usize, word: u64, next: u64) {
         let slashes = equal(word, b'\\');
         if slashes != 0 {
             // Quotes, line ends and tabs are what text in JSON is full of.
             let behind = word >> 8 | next << 56;
-            let usual = equal(behind, b'"')
-                | equal(behind, b'n')
-                | equal(behind, b'\\')
-                | equal(behind, b't')
-                | equal(behind, b'/');
-            if slashes & !usual != 0 {
-                self.escapes(at);
+            let slashes = slashes & !equal(behind, b'"');
+            if slashes != 0 {
+                let usual = equal(behind, b'n')
+                    | equal(behind, b'\\')
+                    | equal(behind, b't')
+                    | equal(behind, b'/');
+                if slashes & !usual != 0 {
+                    self.escapes(at);
+                }
             }
         }
         let even = word & 0x00ff_00ff_00ff_00ff;
@@ -160,12 +185,17 @@ impl<'a, F: FnMut(Notice)> Pass<'a, F> {
             (self.notice)(Notice::Odd(at));
         }
         // No byte below `+`, none beyond ASCII.
-        if (word.wrapping_sub(ONES * 0x2b) | word) & HIGH == 0 && is_dense(word) {
-            self.run(at);
+        let dense = (word.wrapping_sub(ONES * 0x2b) | word) & HIGH == 0 && is_dense(word);
+        let at = Some(at);
+        if dense && at > self.run_to {
+            self.run(at.unwrap_or(0));
+        } else if at == self.run_to {
+            self.run_goes_on(at.unwrap_or(0), dense);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn escapes(&mut self, at: usize) {
         let block = self.bytes.get(at..(at + 8).min(self.bytes.len()));
         for (offset, byte) in block.unwrap_or_default().iter().enumerate() {
@@ -175,24 +205,35 @@ impl<'a, F: FnMut(Notice)> Pass<'a, F> {
         }
     }
 
-    /// A block in the middle of what could be base64 or hexadecimal.
+    /// The first block inside of what could be base64 or hexadecimal.
     #[cold]
+    #[inline(never)]
     fn run(&mut self, at: usize) {
-        if at < self.run_to {
+        let head = self.bytes.get(at.saturating_sub(8)..at).unwrap_or_default();
+        let before = head.iter().rev().take_while(|b| encoded::is_dense(**b));
+        let start = at - before.count();
+        if !encoded::may_be_encoded(self.bytes, start) {
+            self.run_to = Some(at + 8);
             return;
         }
-        let head = self.bytes.get(self.run_to..at).unwrap_or_default();
-        let before = head
-            .iter()
-            .rev()
-            .take_while(|b| encoded::is_dense(**b))
-            .count();
-        let start = at - before;
         let tail = self.bytes.get(at..).unwrap_or_default();
         let end = at + tail.iter().take_while(|b| encoded::is_dense(**b)).count();
-        self.run_to = end;
-        if encoded::may_be_encoded(self.bytes, start..end) {
-            (self.notice)(Notice::Encoded(start, end));
+        self.run_to = Some(end);
+        (self.notice)(Notice::Encoded(start, end));
+    }
+
+    /// The block behind one of a run that is not encoded, as far as it was seen.
+    fn run_goes_on(&mut self, at: usize, dense: bool) {
+        if dense {
+            self.run_to = Some(at + 8);
+            return;
+        }
+        let tail = self.bytes.get(at..).unwrap_or_default();
+        let rest = tail.iter().take(8).take_while(|b| encoded::is_dense(**b));
+        let end = at + rest.count();
+        // It may go on behind an escape.
+        if let Some([b'\\', b'/' | b'u', ..]) = self.bytes.get(end..) {
+            (self.notice)(Notice::Odd(end));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What answers of APIs are usually made of: of a literal those groups of bytes are
 //! looked for that stand in little else.
 
-use super::{BITS, group_of, hash};
+use super::{ENTRIES, group_of, hash};
 
 /// Names and addresses as answers have them.
 const TEXT: &[u8] = include_bytes!("usual.txt");
@@ -11,10 +11,10 @@ pub(super) struct Usual(Vec<u32>);
 
 impl Usual {
     pub(super) fn new() -> Self {
-        let mut counts = vec![0; BITS];
+        let mut counts = vec![0; ENTRIES];
         for group in TEXT.windows(3) {
             if let [a, b, c] = *group
-                && let Some(count) = counts.get_mut(usize::from(hash(group_of([a, b, c]))))
+                && let Some(count) = counts.get_mut(hash(group_of([a, b, c])))
             {
                 *count += 1;
             }
@@ -22,22 +22,18 @@ impl Usual {
         Self(counts)
     }
 
-    /// How often these would be met in vain.
-    pub(super) fn cost(&self, groups: impl Iterator<Item = [u8; 3]>) -> u32 {
-        groups
-            .filter_map(|group| self.0.get(usize::from(hash(group_of(group)))))
-            .sum()
+    /// How often a group would be met in vain.
+    fn cost(&self, group: [u8; 3]) -> u32 {
+        self.0.get(hash(group_of(group))).copied().unwrap_or(0)
     }
 
-    /// Two neighbouring groups of a literal, the rarest, and the offset of the first.
-    pub(super) fn rarest(&self, text: &[u8]) -> Option<(usize, [[u8; 3]; 2])> {
-        let pairs = text.windows(4).enumerate().take(MOST);
-        pairs
-            .filter_map(|(offset, window)| match *window {
-                [a, b, c, d] => Some((offset, [[a, b, c], [b, c, d]])),
-                _ => None,
-            })
-            .min_by_key(|(_, pair)| self.cost(pair.iter().copied()))
+    /// The rarest group of a literal, and its offset.
+    pub(super) fn rarest(&self, text: &[u8]) -> Option<(u8, [u8; 3])> {
+        let groups = text.windows(3).take(MOST).enumerate();
+        groups
+            .filter_map(|(offset, window)| Some((offset, <[u8; 3]>::try_from(window).ok()?)))
+            .min_by_key(|(_, group)| self.cost(*group))
+            .and_then(|(offset, group)| Some((u8::try_from(offset).ok()?, group)))
     }
 }
 

@@ -86,6 +86,14 @@ impl Pem {
     }
 }
 
+/// Whether the raw bytes behind `-----BEGIN` can be the label of a private key.
+pub(super) fn may_be_private_key(bytes: &[u8], end: usize) -> bool {
+    let len = run(bytes, end, 64, |b| b != b'-');
+    let label = bytes.get(end..end + len).unwrap_or_default();
+    let goes_on = |b: &u8| !b.is_ascii() || matches!(b, b'\\' | b'"');
+    label.iter().any(goes_on) || memmem::find(label, b"PRIVATE").is_some()
+}
+
 /// Whether raw bytes at `eyJ` can be a token's: a header of some length. What
 /// decodes to any other JSON is none (a cursor), and most of those are shorter.
 pub(super) fn may_be_token(bytes: &[u8], at: usize) -> bool {
