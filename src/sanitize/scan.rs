@@ -97,6 +97,10 @@ fn group_of(bytes: [u8; 3]) -> u32 {
 }
 
 impl Scanner {
+    #[expect(
+        clippy::large_stack_arrays,
+        reason = "made once, and goes to the heap at once"
+    )]
     pub(super) fn new(detectors: &[Detector]) -> Self {
         let mut scanner = Self {
             set: Box::new([0; ENTRIES]),

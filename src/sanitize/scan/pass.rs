@@ -186,11 +186,10 @@ impl<'a, F: FnMut(Notice)> Pass<'a, F> {
         }
         // No byte below `+`, none beyond ASCII.
         let dense = (word.wrapping_sub(ONES * 0x2b) | word) & HIGH == 0 && is_dense(word);
-        let at = Some(at);
-        if dense && at > self.run_to {
-            self.run(at.unwrap_or(0));
-        } else if at == self.run_to {
-            self.run_goes_on(at.unwrap_or(0), dense);
+        if dense && Some(at) > self.run_to {
+            self.run(at);
+        } else if Some(at) == self.run_to {
+            self.run_goes_on(at, dense);
         }
     }
 
