@@ -16,7 +16,7 @@ part = @printf '\n== %s\n' "$(1)"
 # Tests of the whole program wait more than they compute.
 THREADS ?= 4
 
-test: setup build doc unit integration
+test: setup build doc unit integration secrets
 
 # Postgres, real clients and real upstreams.
 setup:
@@ -33,7 +33,13 @@ unit:
 
 integration:
 	$(call part,tests of the whole program)
+	rm -rf target/tmp/printed
 	cargo test --locked --test it -- --test-threads $(THREADS)
+
+# What the servers of all tests printed holds none of their secrets.
+secrets:
+	$(call part,secrets in what was printed)
+	python3 tests/secrets.py target/tmp/printed
 
 doc:
 	$(call part,examples in the documentation)
