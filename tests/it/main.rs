@@ -88,6 +88,7 @@ mod subscriptions;
 mod support;
 mod tasks;
 mod telemetry;
+mod threats;
 mod tls;
 mod tools;
 mod translation;
