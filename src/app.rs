@@ -49,8 +49,8 @@ pub(crate) use audit_command::{auditor, operator, record, upkeep};
 pub(crate) use authorize::Authorization;
 pub use database::migrate;
 pub(crate) use database::{maintain, patient_reader, reader, ways};
-pub use explain::explain;
-pub(crate) use explain::upstreams;
+pub(crate) use explain::{explain, upstreams};
+pub(crate) use exports::collector;
 pub(crate) use replicas::redis;
 pub(crate) use rewrap::{reading_keys, rewrap};
 

@@ -24,7 +24,7 @@ use super::snapshot;
 ///
 /// # Errors
 /// When the configuration cannot be put to work.
-pub async fn explain(
+pub(crate) async fn explain(
     loaded: &Loaded,
     tenant: &TenantId,
     roles: &[Role],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use bytes::Bytes;
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
 
 use crate::clock::Clock;
@@ -67,6 +68,44 @@ fn headers(text: &str) -> Option<HeaderMap> {
         headers.append(name, value);
     }
     Some(headers)
+}
+
+/// Sends the collector an empty message of each signal that is exported, as `toolgate
+/// doctor` does: what a collector answers with 200 (OTLP §Response). `None` where there is
+/// no collector.
+///
+/// # Errors
+/// Why it takes nothing.
+pub(crate) async fn collector(config: &Config) -> Result<Option<usize>, String> {
+    let settings = &config.telemetry;
+    let Some(endpoint) = &settings.otlp_endpoint else {
+        return Ok(None);
+    };
+    let otlp = otlp(endpoint, settings).map_err(|fault| format!("{fault:#}"))?;
+    let outgoing = Outgoing::new(&config.outgoing).map_err(|fault| fault.to_string())?;
+    let client = outgoing.client(Reach::Private, otlp.timeout);
+    let signals = [
+        ("traces", otlp.traces),
+        ("metrics", otlp.metrics),
+        ("logs", otlp.logs),
+    ];
+    let mut taken = 0;
+    for (signal, _) in signals.into_iter().filter(|(_, exported)| *exported) {
+        let url = format!("{}/v1/{signal}", otlp.endpoint);
+        let mut request = Request::post(url.as_str())
+            .header(CONTENT_TYPE, "application/x-protobuf")
+            .body(Bytes::new())
+            .map_err(|fault| fault.to_string())?;
+        request.headers_mut().extend(otlp.headers.clone());
+        let asked = tokio::time::timeout(otlp.timeout, send(&client, request)).await;
+        match asked {
+            Ok(Ok(answer)) if answer.status().is_success() => taken += 1,
+            Ok(Ok(answer)) => return Err(format!("{url} answers with {}", answer.status())),
+            Ok(Err(fault)) => return Err(fault.to_string()),
+            Err(_) => return Err(format!("{url} does not answer in time")),
+        }
+    }
+    Ok(Some(taken))
 }
 
 /// The process's metrics.

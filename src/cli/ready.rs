@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use super::ConfigFile;
 use crate::config;
@@ -19,6 +19,11 @@ const LONGEST: usize = 64 * 1024;
 /// Asks the admin listener that the configuration names.
 pub(super) async fn run(file: ConfigFile) -> anyhow::Result<ExitCode> {
     let loaded = super::check::load(&file.config)?;
+    if loaded.config.server.admin_tls.is_some() {
+        bail!(
+            "server.admin_tls is set: its certificate is not for this machine's own address; ask /readyz by its name"
+        );
+    }
     let address = reachable(loaded.config.server.admin_listen);
     let outgoing = Outgoing::new(&config::Outgoing::default())?;
     let client = outgoing.client(Reach::Private, PATIENCE);

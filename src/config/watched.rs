@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use zeroize::Zeroizing;
+
 /// Nothing that is watched is longer.
 const MAX_BYTES: u64 = 1 << 20;
 
@@ -47,8 +49,13 @@ impl WatchedFile {
     /// Gives the content to `take`, if it is not what it was at the last look, and
     /// returns what `take` makes of it. `now` in seconds: within the second of the
     /// last look there is none. An error comes once, not at every look. Nobody else
-    /// looks before `take` is done, so that an older content never comes last.
-    pub fn changed<T>(&self, now: i64, take: impl FnOnce(io::Result<String>) -> T) -> Option<T> {
+    /// looks before `take` is done, so that an older content never comes last. The content
+    /// is wiped afterwards: it may be a key.
+    pub fn changed<T>(
+        &self,
+        now: i64,
+        take: impl FnOnce(io::Result<Zeroizing<String>>) -> T,
+    ) -> Option<T> {
         if self.looked.swap(now, Ordering::Relaxed) == now {
             return None;
         }
@@ -65,7 +72,7 @@ impl WatchedFile {
         Some(take(content))
     }
 
-    fn look(&self, seen: &Seen) -> io::Result<Option<(Seen, String)>> {
+    fn look(&self, seen: &Seen) -> io::Result<Option<(Seen, Zeroizing<String>)>> {
         let file = File::open(&self.path)?;
         let metadata = file.metadata()?;
         let found = Seen::Version(
@@ -77,7 +84,10 @@ impl WatchedFile {
         if *seen == found {
             return Ok(None);
         }
-        let mut content = String::new();
+        // Room for all of it at once: a growing buffer leaves copies behind.
+        let expected = metadata.size().min(MAX_BYTES);
+        let room = usize::try_from(expected).unwrap_or_default() + 2;
+        let mut content = Zeroizing::new(String::with_capacity(room));
         file.take(MAX_BYTES).read_to_string(&mut content)?;
         Ok(Some((found, content)))
     }
@@ -92,7 +102,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("toolgate-watched-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let file = WatchedFile::new(&path);
-        let changed = |now| file.changed(now, Result::ok);
+        let text = |content: io::Result<Zeroizing<String>>| Some(content.ok()?.to_string());
+        let changed = |now| file.changed(now, text);
         assert_eq!(changed(1), Some(None), "the error comes");
         assert_eq!(changed(2), None, "and comes once");
         std::fs::write(&path, "a").unwrap();

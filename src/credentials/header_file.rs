@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use http::HeaderName;
+use zeroize::Zeroizing;
 
 use super::CredentialFault;
 use crate::config::{HeaderCredential, WatchedFile};
@@ -74,9 +75,9 @@ impl HeaderFile {
 
 const UNREADABLE: &str = "it cannot be read";
 
-fn value_of(content: io::Result<String>) -> Result<Secret<String>, &'static str> {
-    let content = content.map(Secret::new).map_err(|_| UNREADABLE)?;
-    let value = Secret::new(content.expose().trim().to_owned());
+fn value_of(content: io::Result<Zeroizing<String>>) -> Result<Secret<String>, &'static str> {
+    let content = content.map_err(|_| UNREADABLE)?;
+    let value = Secret::new(content.trim().to_owned());
     if value.expose().is_empty() {
         return Err("it is empty");
     }

@@ -310,8 +310,12 @@ async fn places_that_lead_nowhere_are_named_and_hold_up_nothing_else() {
     let gateway = Gateway::start("").await;
     let over = json!({
         "database": { "url": "postgres://toolgate:canary-password@127.0.0.1:9/none" },
+        "telemetry": { "otlp_endpoint": "http://127.0.0.1:9" },
         "redis": { "url": "redis://:canary-password@127.0.0.1:9" },
-        "server": { "public_url": "http://127.0.0.1:9" },
+        "server": {
+            "public_url": "http://127.0.0.1:9",
+            "admin_tls": { "cert_file": "/nonexistent", "key_file": "/nonexistent" },
+        },
         "upstreams": {
             "gone": { "mcp": { "url": "http://127.0.0.1:9/mcp", "allow_private": true } },
             "needed": { "stdio": { "command": "/nonexistent" }, "required": true },
@@ -325,7 +329,9 @@ async fn places_that_lead_nowhere_are_named_and_hold_up_nothing_else() {
     assert_eq!(found.code, Some(1));
     for (level, words) in [
         ("failure", "database.url leads nowhere"),
+        ("failure", "server.admin_tls: "),
         ("failure", "limits cannot be counted there"),
+        ("warning", "the collector takes nothing: no connection"),
         ("failure", "its keys are not to be had"),
         (
             "failure",

@@ -111,6 +111,7 @@ async fn the_one_command_deployment_signs_a_person_in_and_calls_a_tool() {
             "public_url": format!("http://127.0.0.1:{port}"),
         },
         "identity_providers": { "company": { "issuer": issuer } },
+        "telemetry": { "otlp_endpoint": null },
     });
     let file = folder.file("toolgate.yaml", &configuration(&folder, &over));
     run(Command::new(TOOLGATE)

@@ -34,6 +34,8 @@ pub(super) async fn look(
     let web = Web::over(&config.outgoing, Reach::Public, patience)?;
     providers::look(config, &web, report).await;
     let near = Web::over(&config.outgoing, Reach::Private, patience)?;
+    services::collector(config, report).await;
+    places::certificates(config, report);
     places::public_url(config, &near, report).await;
     places::upstreams(loaded, report).await;
     Ok(())

@@ -9,6 +9,7 @@ use crate::cli::doctor::endpoint;
 use crate::cli::doctor::report::{Level, Report, Trouble};
 use crate::cli::doctor::web::Web;
 use crate::config::{Config, Loaded};
+use crate::http::Tls;
 
 /// Whether clients find this deployment at its public URL.
 pub(super) async fn public_url(config: &Config, web: &Web, report: &mut Report) {
@@ -60,6 +61,30 @@ pub(super) async fn public_url(config: &Config, web: &Web, report: &mut Report) 
         STEP,
         Trouble { what: &what, why: "clients compare the name byte for byte and send their tokens nowhere else", change: "let the load balancer pass /.well-known/ and the Host header, and let every replica have the same server.public_url" },
     );
+}
+
+/// Whether the listeners can show a certificate.
+pub(super) fn certificates(config: &Config, report: &mut Report) {
+    let server = &config.server;
+    let listeners = [
+        ("server.tls", &server.tls),
+        ("server.admin_tls", &server.admin_tls),
+    ];
+    for (key, tls) in listeners {
+        let Some(tls) = tls else { continue };
+        match Tls::load(tls) {
+            Ok(_) => report.ok("TLS", format!("{key}: the certificate and its key fit")),
+            Err(fault) => report.trouble(
+                Level::Failure,
+                "TLS",
+                Trouble {
+                    what: &format!("{key}: {fault}"),
+                    why: "the service does not start",
+                    change: "give the certificate with those that lead to its authority, and its own key, both in PEM form",
+                },
+            ),
+        }
+    }
 }
 
 /// Whether each upstream lists its tools.

@@ -1,4 +1,4 @@
-//! What stands beside the database: the store of shared limits.
+//! What stands beside the database: the store of shared limits, the collector.
 
 use crate::app;
 use crate::cli::doctor::report::{Level, Report, Trouble};
@@ -56,5 +56,23 @@ pub(super) async fn redis(config: &Config, report: &mut Report) {
     ];
     for (_, level, trouble) in troubles.into_iter().filter(|(holds, ..)| *holds) {
         report.trouble(level, STEP, trouble);
+    }
+}
+
+/// Whether the collector takes what is exported.
+pub(super) async fn collector(config: &Config, report: &mut Report) {
+    const STEP: &str = "telemetry";
+    match app::collector(config).await {
+        Ok(None) => report.note(STEP, "no collector: metrics are on the admin listener alone"),
+        Ok(Some(signals)) => report.ok(STEP, format!("the collector takes {signals} signal(s)")),
+        Err(why) => report.trouble(
+            Level::Warning,
+            STEP,
+            Trouble {
+                what: &format!("the collector takes nothing: {why}"),
+                why: "traces, metrics and logs are lost; calls are not affected",
+                change: "check telemetry.otlp_endpoint (OTLP over HTTP, mostly port 4318) and telemetry.otlp_headers_file",
+            },
+        ),
     }
 }
