@@ -76,6 +76,7 @@ mod resources;
 mod resumption;
 mod rewrap;
 mod routes;
+mod runbooks;
 mod sanitize_command;
 mod secrets;
 mod sessions;

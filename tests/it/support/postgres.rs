@@ -206,6 +206,13 @@ impl OwnPostgres {
         run(command.args(["-p", &self.port.to_string(), "-d", database, "-c", sql]))
     }
 
+    /// What `pg_dump` makes of one of its databases.
+    pub(crate) fn dump(&self, database: &str) -> String {
+        let mut command = self.program("pg_dump");
+        command.args(["-U", "postgres", "-h", "127.0.0.1", "-d", database]);
+        run(command.args(["-p", &self.port.to_string()]))
+    }
+
     /// The connection string of one of its databases.
     pub(crate) fn url(&self, database: &str) -> String {
         format!("postgres://{ROLE}@127.0.0.1:{}/{database}", self.port)
@@ -293,6 +300,24 @@ impl Database {
     /// The cluster that it is in.
     pub(crate) fn cluster(&self) -> &Arc<OwnPostgres> {
         &self.cluster
+    }
+
+    /// Its backup.
+    pub(crate) fn dump(&self) -> String {
+        self.cluster.dump(&self.name)
+    }
+
+    /// A new database of the same cluster that a backup was restored into.
+    pub(crate) fn restored(&self, name: &str, dump: &str) -> Self {
+        let restored = self.cluster.empty_database(name);
+        let file = self.cluster.folder.join(format!("{name}.sql"));
+        std::fs::write(&file, dump).unwrap();
+        OwnPostgres::give(&file);
+        let mut command = self.cluster.program("psql");
+        command.args(["-XqAt", "-v", "ON_ERROR_STOP=1", "-U", "postgres"]);
+        command.args(["-h", "127.0.0.1", "-p", &self.cluster.port.to_string()]);
+        run(command.args(["-d", name, "-f"]).arg(file));
+        restored
     }
 
     /// Connections to it.
