@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use indexmap::IndexMap;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, SetOnce, watch};
 
 use super::health::{Health, State};
 use super::item::{Family, Item};
@@ -23,6 +23,8 @@ use crate::ids::{TenantId, ToolName, UpstreamId};
 use crate::sanitize::Sanitizer;
 use crate::upstream::{CallerKey, Upstream};
 
+/// How long a new upstream may take to be read before the rest goes on without it.
+pub(super) const FIRST_READING: Duration = Duration::from_secs(10);
 /// A doubt about a list is no reason to read it again sooner than this.
 const DOUBT_AFTER: Duration = Duration::from_secs(2);
 
@@ -43,8 +45,8 @@ pub struct Catalog {
     empty: Arc<View>,
     owners: Owners,
     board: Mutex<Board>,
-    /// Views have been made anew.
-    rebuilt: Notify,
+    /// There are views.
+    first: SetOnce<()>,
 }
 
 /// What is needed to make views anew, one at a time.
@@ -71,25 +73,24 @@ impl Catalog {
             empty: Arc::new(View::empty()),
             owners: Owners::new(),
             board: Mutex::default(),
-            rebuilt: Notify::new(),
+            first: SetOnce::new(),
         })
     }
 
-    /// Waits until each upstream of a tenant has been read once, or has had its time
-    /// for it: many clients ask for lists once, and would take an empty one for all
+    /// Waits until the first configuration's upstreams have been read, or have had their
+    /// time for it: many clients ask for lists once, and would take an empty one for all
     /// there is.
-    pub async fn started(&self, tenant: &TenantId) {
-        loop {
-            let rebuilt = self.rebuilt.notified();
-            let mut rebuilt = std::pin::pin!(rebuilt);
-            rebuilt.as_mut().enable();
-            let Some(until) = self.view(tenant).starts_until() else {
-                return;
-            };
-            if tokio::time::timeout_at(until, rebuilt).await.is_err() {
-                return;
-            }
+    pub async fn started(&self) {
+        if !self.first.initialized() {
+            // Who comes before the reading has begun waits for all of it.
+            let _ = tokio::time::timeout(FIRST_READING * 2, self.first.wait()).await;
         }
+    }
+
+    /// The first configuration's upstreams have been read, or have had their time.
+    pub(super) fn has_started(&self) {
+        // Another configuration finds it said.
+        let _ = self.first.set(());
     }
 
     /// A tenant's view as it is now.
@@ -266,7 +267,6 @@ impl Catalog {
             }
         }
         self.views.store(Arc::new(views));
-        self.rebuilt.notify_waiters();
         board.tell_of(collisions);
         for tenant in changed {
             board.announce(&tenant);
@@ -321,7 +321,6 @@ fn make(
         let snapshot = source.snapshot();
         ttl = ttl.min(snapshot.ttl);
         stock.away += usize::from(snapshot.away);
-        stock.starts_until = stock.starts_until.max(snapshot.starts_until);
         for tool in snapshot.tools.iter() {
             if taken.insert(tool.exposed.clone()) {
                 stock.tools.push(Arc::clone(tool));

@@ -7,15 +7,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::catalogue::{Catalog, Sources};
+use super::catalogue::{Catalog, FIRST_READING, Sources};
 use super::source::Source;
 use crate::config::{self, Config};
 use crate::credentials::Credentials;
 use crate::ids::{TenantId, UpstreamId};
 use crate::upstream::Upstream;
 
-/// How long a new upstream may take to be read before the rest goes on without it.
-const FIRST_READING: Duration = Duration::from_secs(10);
 /// How long calls of an upstream that is no more may take to end.
 const LAST_CALLS: Duration = Duration::from_secs(30);
 
@@ -56,6 +54,7 @@ impl Catalog {
         let old = self.sources.swap(Arc::new(sources));
         let tenants: Vec<TenantId> = config.tenants.keys().cloned().collect();
         self.set_tenants(&tenants, &touched(&before, config));
+        self.has_started();
         self.retire(&old);
         self.sources_changed.notify_one();
         *configured = Some(config.clone());

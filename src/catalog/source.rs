@@ -31,8 +31,6 @@ const LONGEST: Duration = Duration::from_mins(10);
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 /// Longest wait after a failure.
 const LAST_WAIT: Duration = Duration::from_mins(1);
-/// How long callers wait for an upstream that has never been read.
-const FIRST_READING: Duration = Duration::from_secs(5);
 /// How long callers may take a list for fresh while an upstream is away.
 const WHILE_AWAY: Duration = Duration::from_secs(5);
 
@@ -70,8 +68,6 @@ pub(super) struct Snapshot {
     pub(super) items: Items,
     pub(super) abilities: Abilities,
     pub(super) ttl: Duration,
-    /// Until when its first reading is to be waited for.
-    pub(super) starts_until: Option<Instant>,
     /// It cannot be reached, and what it offered last is too old to be shown.
     pub(super) away: bool,
 }
@@ -91,7 +87,6 @@ pub(super) struct Source {
     pub(super) watched: Watched,
     /// Whether somebody does the upkeep.
     pub(super) tended: AtomicBool,
-    added: Instant,
     state: Mutex<State>,
     /// Readings asked for, and how many of them are satisfied.
     asked: AtomicU64,
@@ -110,7 +105,6 @@ impl Source {
             upstream,
             watched: Watched::default(),
             tended: AtomicBool::new(false),
-            added: Instant::now(),
             state: Mutex::default(),
             asked: AtomicU64::new(0),
             done: AtomicU64::new(0),
@@ -329,7 +323,6 @@ impl Source {
             },
             abilities: state.abilities,
             away: gone,
-            starts_until: state.tried_at.is_none().then(|| self.added + FIRST_READING),
             ttl: if state.failure.is_some() || state.read_at.is_none() {
                 WHILE_AWAY
             } else {

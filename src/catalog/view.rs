@@ -5,8 +5,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use super::digest::sha256;
 use super::item::{Family, Item};
 use super::shelf::{SelectionKey, Shelf};
@@ -26,7 +24,6 @@ pub struct View {
     version: u64,
     digest: [u8; 32],
     ttl: Duration,
-    starts_until: Option<Instant>,
     all_away: bool,
 }
 
@@ -39,7 +36,6 @@ pub(super) struct Stock {
     pub(super) upstreams: Vec<(UpstreamId, Abilities)>,
     pub(super) uris: ResourceUris,
     /// Until when upstreams that have never been read are to be waited for.
-    pub(super) starts_until: Option<Instant>,
     /// How many upstreams have nothing to show because they cannot be reached.
     pub(super) away: usize,
 }
@@ -62,7 +58,6 @@ impl View {
             version,
             digest: sha256(&bytes),
             ttl,
-            starts_until: stock.starts_until,
             all_away,
         }
     }
@@ -75,16 +70,7 @@ impl View {
 
     /// Whether the other may stay in this one's place.
     pub(super) fn stands_like(&self, other: &Self) -> bool {
-        self.digest == other.digest
-            && self.ttl == other.ttl
-            && self.starts_until == other.starts_until
-            && self.all_away == other.all_away
-    }
-
-    /// Until when upstreams that have never been read are to be waited for; `None`
-    /// where there is none.
-    pub(super) fn starts_until(&self) -> Option<Instant> {
-        self.starts_until
+        self.digest == other.digest && self.ttl == other.ttl && self.all_away == other.all_away
     }
 
     /// The view of a tenant that has none.

@@ -76,11 +76,7 @@ async fn request(
     let meta = RequestMeta::of(request.params.as_ref());
     let handling = Handling::begin(&mut inbound, &request.method, Some(&request.id), &meta);
     let header = inbound.headers.protocol_version.as_deref();
-    server
-        .pipeline
-        .catalog
-        .started(inbound.context.tenant_id())
-        .await;
+    server.pipeline.catalog.started().await;
     let route = route(&meta, &request.method, header);
     let open = Arc::clone(&handling);
     let answer = handling.around(async move {

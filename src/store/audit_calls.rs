@@ -164,10 +164,12 @@ async fn calls(
     limit: i64,
 ) -> sqlx::Result<Vec<CallRow>> {
     let mut bounds = Bounds::of(query);
-    if bounds.is_long()
+    // Calls that are named are looked up, and few enough to be looked at each.
+    if bounds.ids.is_none()
+        && bounds.is_long()
         && let Some(few) = audit_rare::few(connection, query, &bounds).await?
     {
-        bounds.narrow(few);
+        bounds.ids = Some(few);
     }
     match order {
         Order::Newest => {
@@ -235,14 +237,6 @@ impl Bounds {
             (Some(low), Some(high)) => high - low > LONG,
             _ => true,
         }
-    }
-
-    /// Only these calls, of those that were asked for.
-    fn narrow(&mut self, few: Vec<Uuid>) {
-        self.ids = Some(match self.ids.take() {
-            Some(asked) => few.into_iter().filter(|id| asked.contains(id)).collect(),
-            None => few,
-        });
     }
 }
 

@@ -145,7 +145,7 @@ async fn rules_that_change_reach_lists_and_reads_at_once() {
 }
 
 #[tokio::test]
-async fn a_list_waits_for_upstreams_that_have_never_been_read_and_not_for_ever() {
+async fn before_the_first_reading_a_list_waits_for_the_upstreams_and_not_for_ever() {
     // Connections are accepted, and answered a second later.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -160,11 +160,9 @@ async fn a_list_waits_for_upstreams_that_have_never_been_read_and_not_for_ever()
     });
     let setup = Setup::new().upstream("late", Helper::at(&url).config());
     let setup = setup.upstream("silent", Helper::at(&never).config());
-    let gateway = setup.start().await;
-    let begun = std::time::Instant::now();
+    let gateway = setup.start_unready().await;
     let mut alice = gateway.user("alice@acme").modern();
     assert_eq!(alice.names().await, ["late"]);
-    assert!(begun.elapsed() < std::time::Duration::from_secs(8));
     drop(serving.await.unwrap());
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,22 +11,31 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use socket2::{Domain, Socket, Type};
 
 use super::keeper::{self, Ending};
 use super::{PATIENCE, Value, kept};
 
 /// A free port on loopback, below the range that outgoing connections take
-/// theirs from, and given to nobody else in this process.
+/// theirs from, and given to nobody else in this process. It is bound and not listened
+/// on: a child that is forked at that moment holds it until it runs its own program,
+/// and a port that somebody listens on could not be taken meanwhile.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);
         let start = u16::try_from(std::process::id() * 97 % 19_000).unwrap();
         let port = 12_000 + (start + step) % 19_000;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if is_free(port).is_ok() {
             return port;
         }
     }
+}
+
+fn is_free(port: u16) -> std::io::Result<()> {
+    let probe = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    probe.set_reuse_address(true)?;
+    probe.bind(&SocketAddr::from(([127, 0, 0, 1], port)).into())
 }
 
 /// A running child.
